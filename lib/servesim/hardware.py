@@ -1,0 +1,91 @@
+"""What one chip can do at most, from its makers' documents."""
+
+from dataclasses import dataclass
+
+from servesim.facts import read_json
+from servesim.precision import Precision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accelerator:
+    """One chip. Peak figures only: how much of a peak is reached belongs to costs.py."""
+
+    name: str
+    bf16_flops: float  # FLOP/s, dense (without 2:4 sparsity), sums kept in 32 bit
+    eight_bit_flops: float | None  # FLOP/s, dense; None: 8-bit values run at the 16-bit rate
+    fp8: bool = True  # False: the 8-bit rate is for integers only
+    hbm_bytes: float  # B, as the datasheet states it
+    reported_bytes: float | None = None  # B, the total that the driver reports
+    hbm_bytes_per_s: float  # B/s
+    link_bytes_per_s: float  # B/s to the other chips of the node, ONE direction
+    source: str  # where every number above can be looked up, and when that was done
+
+    def __post_init__(self):
+        for field in ("bf16_flops", "hbm_bytes", "hbm_bytes_per_s", "link_bytes_per_s"):
+            if not getattr(self, field) > 0:
+                raise ValueError(f"{field} must be above 0, got {getattr(self, field)}")
+        for field in ("eight_bit_flops", "reported_bytes"):
+            value = getattr(self, field)
+            if value is not None and not value > 0:
+                raise ValueError(f"{field} must be None or above 0, got {value}")
+
+    @property
+    def ridge(self) -> float:
+        """FLOP that the chip can do in the time it reads one byte.
+
+        Work with fewer FLOP per byte waits for memory, work with more waits for arithmetic.
+
+        >>> round(H100.ridge)
+        295
+        """
+        return self.bf16_flops / self.hbm_bytes_per_s
+
+    @property
+    def usable_bytes(self) -> float:
+        """B of memory that the driver reports, or the datasheet's figure where that is unknown."""
+        return self.hbm_bytes if self.reported_bytes is None else self.reported_bytes
+
+    def flops(self, precision: Precision) -> float:
+        """FLOP/s at which weights of this precision are multiplied.
+
+        8-bit weights use the 8-bit units where the chip has them for that format.
+        Everything narrower or without such units is unpacked to 16 bit first.
+        Raises ValueError for values wider than 16 bit, whose rate is not in the table.
+
+        >>> from servesim.precision import BF16, FP8
+        >>> H100.flops(FP8) / H100.flops(BF16), A100_80.flops(FP8) / A100_80.flops(BF16)
+        (2.0, 1.0)
+        """
+        if precision.bits > 16:
+            raise ValueError(
+                f"precision must be at most 16 bits wide, got {precision.name}: {precision.bits}"
+            )
+        if precision.bits != 8 or self.eight_bit_flops is None:
+            return self.bf16_flops
+        return self.bf16_flops if precision.name == "fp8" and not self.fp8 else self.eight_bit_flops
+
+
+def _accelerator(name: str, entry: dict) -> Accelerator:
+    figures = {key: value for key, value in entry.items() if key not in ("read", "note")}
+    figures["source"] = f"{entry['source']}; read {entry['read']}"
+    return Accelerator(name=name, **figures)
+
+
+ACCELERATORS = {
+    name: _accelerator(name, entry) for name, entry in read_json("accelerators.json").items()
+}
+
+A100_40 = ACCELERATORS["A100-40"]
+A100_80 = ACCELERATORS["A100-80"]
+H100 = ACCELERATORS["H100"]
+H200 = ACCELERATORS["H200"]
+B200 = ACCELERATORS["B200"]
+L4 = ACCELERATORS["L4"]
+L40S = ACCELERATORS["L40S"]
+A10 = ACCELERATORS["A10"]
+T4 = ACCELERATORS["T4"]
+RTX_3090 = ACCELERATORS["RTX 3090"]
+RTX_4090 = ACCELERATORS["RTX 4090"]
+A6000 = ACCELERATORS["RTX A6000"]
+MI300X = ACCELERATORS["MI300X"]
+TPU_V5E = ACCELERATORS["TPU v5e"]

@@ -1,0 +1,212 @@
+"""Where requests come from: traces read from a file, or drawn like a published one."""
+
+import csv
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from servesim.checks import at_least
+from servesim.facts import read_json
+
+# Accepted column names, in lower case and without "_", "-" and spaces.
+TIMES = {"timestamp", "time", "arrival", "arrivals", "arrivaltime"}
+PROMPTS = {"contexttokens", "prompttokens", "prompt", "promptlength", "inputtokens", "inputlength"}
+OUTPUTS = {"generatedtokens", "outputtokens", "output", "outputlength", "completiontokens"}
+
+
+class Request(NamedTuple):
+    arrival_s: float
+    prompt_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """Requests in order of arrival, one array for each property.
+
+    blocks  ids of the blocks of each prompt, where the source tells them (equal id: equal start)
+    """
+
+    arrival_s: np.ndarray  # s since the start of the trace, (n,)
+    prompt_tokens: np.ndarray  # (n,)
+    output_tokens: np.ndarray  # (n,)
+    blocks: tuple[tuple[int, ...], ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.arrival_s)
+
+    def __iter__(self) -> Iterator[Request]:
+        columns = (self.arrival_s, self.prompt_tokens, self.output_tokens)
+        return map(Request, *(column.tolist() for column in columns))
+
+
+def read_trace(path: str | Path) -> Trace:
+    """Read the requests of a file. Arrivals start at 0 s and are sorted.
+
+    A name that ends in .jsonl is a Mooncake trace: one object a line with timestamp (ms),
+    input_length, output_length and hash_ids (which may be missing). Anything else is a CSV file
+    with a header. Case, "_", "-" and spaces in it do not matter; other columns are ignored:
+
+    time    timestamp, time, arrival, arrival_s, arrival_time: seconds or ISO 8601
+    prompt  ContextTokens (Azure), prompt, prompt_tokens, prompt_length, input_tokens, input_length
+    output  GeneratedTokens (Azure), output, output_tokens, output_length, completion_tokens
+
+    Source: AzurePublicDataset (LLM inference traces 2023); kvcache-ai/Mooncake.
+    Left out: requests without output (drop failed ones first); digits below a microsecond.
+    Raises ValueError, with file, line, column and value, for what it cannot read.
+    """
+    path = Path(path)
+    rows = _read_jsonl(path) if path.suffix == ".jsonl" else _read_csv(path)
+    if not rows:
+        raise ValueError(f"{path}: no requests in this file")
+    rows.sort(key=lambda row: row[0])
+    times_s, prompts, outputs, blocks = zip(*rows, strict=True)
+    return Trace(
+        arrival_s=np.array(times_s) - times_s[0],
+        prompt_tokens=np.array(prompts),
+        output_tokens=np.array(outputs),
+        blocks=None if None in blocks else blocks,
+    )
+
+
+def _read_csv(path: Path) -> list[tuple]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file)
+        header = reader.fieldnames or []
+        time, prompt, output = (_column(path, header, names) for names in (TIMES, PROMPTS, OUTPUTS))
+        rows, read_s = [], None
+        for row in reader:
+            value = partial(_value, f"{path}, line {reader.line_num}", row)
+            read_s = read_s or (_seconds if _is_number(row[time]) else _iso_s)  # the first row's
+            rows.append((value(time, read_s), value(prompt, _count), value(output, _count), None))
+    return rows
+
+
+def _read_jsonl(path: Path) -> list[tuple]:
+    rows = []
+    with path.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, 1):
+            where = f"{path}, line {number}"
+            if line.strip():
+                row = _value(where, {"(all)": line.strip()}, "(all)", _object)
+                value = partial(_value, where, row)
+                blocks = value("hash_ids", _ids) if "hash_ids" in row else None
+                arrival_s = value("timestamp", _seconds) / 1e3
+                rows.append(
+                    (
+                        arrival_s,
+                        value("input_length", _count),
+                        value("output_length", _count),
+                        blocks,
+                    )
+                )
+    return rows
+
+
+def _column(path: Path, header: Sequence[str], names: set[str]) -> str:
+    """The column of `header` whose name is one of `names`."""
+    for column in header:
+        if re.sub(r"[_\- ]", "", column.lower()) in names:
+            return column
+    raise ValueError(f"{path}, line 1: no column is one of {sorted(names)}; found {header}")
+
+
+def _value(where: str, row: dict, column: str, read: Callable):
+    """read(row[column]), or a ValueError that says where."""
+    try:
+        return read(row.get(column))
+    except (TypeError, ValueError) as error:
+        found = row.get(column)
+        raise ValueError(f"{where}, column {column}: {found!r}, expected {error}") from None
+
+
+def _is_number(text: str | None) -> bool:
+    try:
+        return text is not None and math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _seconds(text) -> float:
+    if isinstance(text, bool) or not _is_number(text):
+        raise ValueError("a finite number")
+    return float(text)
+
+
+def _iso_s(text) -> float:
+    try:
+        time = datetime.fromisoformat(text.strip())
+    except (AttributeError, ValueError):
+        raise ValueError("a time in ISO 8601, or seconds in every row") from None
+    return time.replace(tzinfo=time.tzinfo or UTC).timestamp()
+
+
+def _count(text) -> int:
+    if isinstance(text, bool) or not _is_number(text) or not 1 <= float(text) == int(float(text)):
+        raise ValueError("a whole number of tokens >= 1")
+    return int(float(text))
+
+
+def _ids(value) -> tuple[int, ...]:
+    if not isinstance(value, list) or not all(type(i) is int for i in value):
+        raise ValueError("a list of whole numbers")
+    return tuple(value)
+
+
+def _object(text: str) -> dict:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise ValueError("a JSON object")
+    return value
+
+
+def draw(
+    name: str = "azure_2023_chat", *, count: int, rate_per_s: float | None = None, seed: int
+) -> Trace:
+    """`count` requests with the lengths of a published trace and Poisson arrivals.
+
+    Lengths: inverse CDF over 201 quantiles, linear between them, rounded to whole tokens.
+
+    name        azure_2023_chat, azure_2023_code or mooncake_conversation
+    rate_per_s  mean arrivals in a second; None: the trace's own
+
+    Source: data/trace_quantiles.json, which names the traces.
+    Left out: prompt and output are drawn independently (Azure's correlations: -0.11 chat, 0.00
+    code; real conversations tie them); bursts; the hour of the day; shared prefixes.
+    Raises ValueError for an unknown name, a count below 1 and a rate that is not positive.
+
+    >>> trace = draw(count=1000, rate_per_s=2, seed=1)
+    >>> len(trace), int(trace.prompt_tokens.max()) <= 14050
+    (1000, True)
+    """
+    traces = {k: v for k, v in read_json("trace_quantiles.json").items() if k[0] != "_"}
+    if name not in traces:
+        raise ValueError(f"name must be one of {sorted(traces)}, got {name!r}")
+    at_least(1, count=count)
+    rate_per_s = traces[name].get("rate_per_s") if rate_per_s is None else rate_per_s
+    if rate_per_s is None:
+        raise ValueError(f"rate_per_s must be given: {name} states no rate")
+    if not 0 < rate_per_s < float("inf"):
+        raise ValueError(f"rate_per_s must be a finite number > 0, got {rate_per_s}")
+    rng = np.random.default_rng(seed)
+    return Trace(
+        arrival_s=rng.exponential(1 / rate_per_s, count).cumsum(),
+        prompt_tokens=_lengths(traces[name]["prompt_tokens"], rng.random(count)),
+        output_tokens=_lengths(traces[name]["output_tokens"], rng.random(count)),
+    )
+
+
+def _lengths(quantiles: list[float], chance: np.ndarray) -> np.ndarray:
+    grid = np.linspace(0, 1, len(quantiles))
+    return np.rint(np.interp(chance, grid, quantiles)).astype(int)

@@ -1,0 +1,105 @@
+"""Keeps the committed notebooks in one form, so that diffs are small and nbval compares text only.
+
+    notebooks.py run [FILES]      execute, then bring into form (all chapters by default)
+    notebooks.py form [FILES]     bring into form without executing
+    notebooks.py check [FILES]    exit 1 and name the files that are not in form
+    notebooks.py remote           make every first cell install from this clone's git remote
+
+In form: text outputs stay, pictures, HTML and widget state go; cells are counted 1…n; keys sorted.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAPTERS = ROOT / "book" / "chapters"
+INSTALL = re.compile(r"(servesim\[draw\] @ git\+)(https://[^\"@]+)")
+KEPT_OUTPUTS = {"text/plain"}
+KEPT_METADATA = {"tags"}
+
+
+def in_form(notebook: dict, stem: str) -> dict:
+    """`notebook` (nbformat 4 as a dict), changed to the committed form."""
+    count = 0
+    for i, cell in enumerate(notebook["cells"]):
+        cell["id"] = cell.get("id") or f"{stem}-{i}"
+        cell["metadata"] = {k: v for k, v in cell["metadata"].items() if k in KEPT_METADATA and v}
+        if cell["cell_type"] == "code":
+            count += 1
+            cell["execution_count"] = count  # nbval fails a cell that has outputs and no count
+            cell["outputs"] = [kept for o in cell["outputs"] if (kept := _output(o, count))]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook["metadata"] = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    notebook["nbformat"], notebook["nbformat_minor"] = 4, 5
+    return notebook
+
+
+def _output(output: dict, count: int) -> dict | None:
+    if "data" not in output:
+        return output
+    output["data"] = {k: v for k, v in output["data"].items() if k in KEPT_OUTPUTS}
+    output["metadata"] = {}
+    if "execution_count" in output:
+        output["execution_count"] = count
+    return output if output["data"] else None
+
+
+def written(notebook: dict) -> str:
+    """The text of the committed file."""
+    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def bring_into_form(path: Path, *, write: bool) -> bool:
+    """Whether `path` was already in form; written back in form if asked to."""
+    before = path.read_text(encoding="utf8")
+    after = written(in_form(json.loads(before), path.stem))
+    if write and after != before:
+        path.write_text(after, encoding="utf8")
+    return after == before
+
+
+def execute(path: Path) -> None:
+    """Run every cell of `path` in its folder and keep the outputs."""
+    from nbclient import NotebookClient
+
+    notebook = nbformat.read(path, as_version=4)
+    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": path.parent}}).execute()
+    nbformat.write(notebook, path)
+
+
+def point_at_remote(paths: list[Path]) -> int:
+    """Rewrite the address in every first cell to the git remote's; 1 if there is none."""
+    sys.path.insert(0, str(ROOT / "book" / "extensions"))
+    from repository import find
+
+    address, _ = find(ROOT)
+    if not address:
+        print("This clone has no public git remote: git remote add origin https://…")
+        return 1
+    for path in paths:
+        path.write_text(INSTALL.sub(rf"\g<1>{address}", path.read_text(encoding="utf8")), "utf8")
+    print(f"{len(paths)} notebooks now install from {address}")
+    return 0
+
+
+def main(verb: str, *files: str) -> int:
+    paths = [Path(f) for f in files] or sorted(CHAPTERS.glob("*.ipynb"))
+    if verb == "remote":
+        return point_at_remote(paths)
+    if verb not in ("run", "form", "check"):
+        sys.exit(__doc__)
+    for path in paths if verb == "run" else []:
+        print(f"running {path.name}", flush=True)
+        execute(path)
+    untidy = [p for p in paths if not bring_into_form(p, write=verb != "check")]
+    for path in untidy:
+        print(f"{path}: {'not in form: run make notebooks' if verb == 'check' else 'written'}")
+    return 1 if verb == "check" and untidy else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*(sys.argv[1:] or ["help"])))
