@@ -48,16 +48,12 @@ A40 = Accelerator(
 def test_decode_of_13b_on_eight_tpus(kv_bytes, expected_ms):
     # 0.4 %: the figures use 820 GB/s and 26 GB of weights, the tables here 819 and 26.03.
     for batch, ms in zip((1, 8, 16, 32, 64, 240), expected_ms, strict=True):
-        t = costs.step(
-            LLAMA_2_13B, TPU_V5E, new_tokens=batch, kv_bytes=batch * kv_bytes / 8, tp=8
-        )
+        t = costs.step(LLAMA_2_13B, TPU_V5E, new_tokens=batch, kv_bytes=batch * kv_bytes / 8, tp=8)
         assert (t.linear_s + t.kv_s) * 1e3 == pytest.approx(ms, rel=0.004)
 
 
 def test_70b_on_tpus():  # G3; the figures leave out the links
-    t = costs.decode(
-        LLAMA_2_70B, TPU_V5E, batch=32, context=8192, tp=8, weights=INT8, cache=INT8
-    )
+    t = costs.decode(LLAMA_2_70B, TPU_V5E, batch=32, context=8192, tp=8, weights=INT8, cache=INT8)
     # 2 %: 17 ms has two digits, and 1,882 tok/s is 32 / 17 ms
     assert t.linear_s + t.kv_s == pytest.approx(17e-3, rel=0.02)
     assert 32 / (t.linear_s + t.kv_s) == pytest.approx(1882, rel=0.02)
@@ -82,6 +78,9 @@ def test_offline_throughput_of_tensorrt_llm():  # G4
         assert offline_tokens_per_s(*sizes, reach) == pytest.approx(published, rel=0.06)
 
 
+ITL = "llama_3_1_8b_itl"
+
+
 def itl_line(chip, cache=BF16, reach=IDEAL):
     """(ms without context, ms per cached token) of one Llama-3.1-8B request."""
     at = [
@@ -101,9 +100,6 @@ def test_inter_token_latency(chip, ideal, of_peak):  # G5
     assert line == pytest.approx(ideal, rel=0.0025)  # half a unit of the third digit
     reached = np.array(line) / published[chip.name, "bf16"]
     assert reached == pytest.approx(np.array(of_peak), abs=0.01)  # two digits, on 8.00 TB/s
-
-
-ITL = "llama_3_1_8b_itl"
 
 
 def test_fp8_cache_breaks_even():  # G6
@@ -136,7 +132,7 @@ def test_linear_layers_of_7b():  # G7
         print({key: f"{error:+.0%}" for key, error in errors.items()})
         assert low < min(errors.values()) and max(errors.values()) < high
         assert min(errors, key=errors.get)[1] == 256
-    # The shape that the chapter teaches: flat to 64 tokens, then 4 times the tokens, 4 times as long
+    # The shape: flat to 64 tokens; later 4 times the tokens take 4 times as long
     s = [costs.step(LLAMA_2_7B, H100, new_tokens=n).linear_s for n in (1, 64, 1024, 4096)]
     assert s[0] == s[1] and s[3] == pytest.approx(4 * s[2])
 
@@ -261,15 +257,11 @@ def test_clock_is_step(model, contexts, prompts, reach):
         H100,
         new_tokens=new_tokens,
         kv_bytes=sum(model.kv_bytes(c) for c in contexts),
-        pairs=sum(range(1, max(prompts) + 1)) if len(prompts) == 1 else _pairs(prompts),
+        pairs=sum(sum(range(1, prompt + 1)) for prompt in prompts),
         reach=reach,
     )
     step_s = costs.clock(model, H100, reach=reach)
     assert step_s(new_tokens, contexts, prompts) == pytest.approx(t.total_s, rel=1e-12)
-
-
-def _pairs(prompts):
-    return sum(sum(range(1, prompt + 1)) for prompt in prompts)
 
 
 def test_flops_do_not_hurry_a_decode():
@@ -278,9 +270,10 @@ def test_flops_do_not_hurry_a_decode():
         hbm_bytes_per_s=H100.hbm_bytes_per_s, link_bytes_per_s=450e9, source="invented",
     )  # fmt: skip
     args = {"batch": 1, "context": 1000}
-    assert costs.decode(LLAMA_3_1_8B, fast, **args).total_s == costs.decode(
-        LLAMA_3_1_8B, H100, **args
-    ).total_s
+    assert (
+        costs.decode(LLAMA_3_1_8B, fast, **args).total_s
+        == costs.decode(LLAMA_3_1_8B, H100, **args).total_s
+    )
 
 
 def test_experts_widen_the_feed_forward_part():

@@ -1,26 +1,23 @@
-"""Formulas as MathML, made while the book is built: no script, no font and no request in the page."""
+"""Formulas as MathML, made while the book is built: no script and no request in the page."""
 
+from docutils import nodes
 from latex2mathml.converter import convert
 
 
 def _inline(self, node):
     self.body.append(convert(node.astext()))
-    raise _skip()
+    raise nodes.SkipNode
 
 
 def _block(self, node):
     self.body.append('<div class="math-block">')
     self.body.append(convert(node.astext(), display="block"))
     self.body.append("</div>")
-    raise _skip()
-
-
-def _skip():
-    from docutils.nodes import SkipNode
-
-    return SkipNode()
+    raise nodes.SkipNode
 
 
 def setup(app):
-    app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))
+    app.add_html_math_renderer(
+        "mathml", inline_renderers=(_inline, None), block_renderers=(_block, None)
+    )
     return {"parallel_read_safe": True, "parallel_write_safe": True}

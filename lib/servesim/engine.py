@@ -129,7 +129,9 @@ def run(
 
     arrival_s = np.array([request.arrival_s for request in requests], dtype=float)
     columns = np.array(steps).reshape(-1, 7).T
-    return Run(arrival_s, ttft_s, finish_s, np.isnan(finish_s), *columns[:2], *columns[2:].astype(int))
+    return Run(
+        arrival_s, ttft_s, finish_s, np.isnan(finish_s), *columns[:2], *columns[2:].astype(int)
+    )
 
 
 def _check(requests: list[Request]) -> None:

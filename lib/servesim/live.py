@@ -121,7 +121,8 @@ class Figure:
 
     def __init__(self, draw: Callable[..., str], controls: list[Control], label: str, size):
         self.draw, self.controls, self.label, self.size = draw, controls, label, size
-        self._salt = f"{draw.__module__}.{draw.__qualname__}.{label}"
+        salt = f"{draw.__module__}.{draw.__qualname__}.{label}"
+        self.key = f"live-{hashlib.sha256(salt.encode()).hexdigest()[:8]}"  # its id in the page
         self._axis_pieces: dict = {}
         self._frames: dict[tuple[int, ...], Frame] = {}
 
@@ -130,11 +131,14 @@ class Figure:
         if where is None:
             where = tuple(control.start for control in self.controls)
         if where not in self._frames:
-            values = {c.name: c.values[i] for c, i in zip(self.controls, where, strict=True)}
             self._frames[where] = draw_frame(
-                self.draw, values, self.size, self._salt, self._axis_pieces
+                self.draw, self.values(where), self.size, self.key, self._axis_pieces
             )
         return self._frames[where]
+
+    def values(self, where: tuple[int, ...]) -> dict:
+        """What `draw` is called with at the given index of each control."""
+        return {c.name: c.values[i] for c, i in zip(self.controls, where, strict=True)}
 
     def grid(self) -> list[tuple[int, ...]]:
         """The index of every frame, the last control running fastest."""
@@ -143,14 +147,13 @@ class Figure:
     def html(self) -> str:
         """The figure as it stands in a page: readable as it is, alive with page/live.js."""
         frame = self.frame()
-        key = f"live-{hashlib.sha256(self._salt.encode()).hexdigest()[:8]}"
-        rows = "".join(c.html(f"{key}-{c.name}") for c in self.controls)
+        rows = "".join(c.html(f"{self.key}-{c.name}") for c in self.controls)
         data = ""
         if self.controls:
             frames = [self.frame(where) for where in self.grid()]
             data = f'<script type="application/zlib" class="live-pack">{pack(frames)}</script>'
         return (
-            f'<div class="live" id="{key}">{rows}<div class="live-figure">'
+            f'<div class="live" id="{self.key}">{rows}<div class="live-figure">'
             f'{frame.svg(self.label)}</div><p class="live-note" aria-live="polite">'
             f"{escape(frame.note)}</p>{data}</div>"
         )
@@ -187,10 +190,9 @@ class LiveFigure(ipywidgets.VBox):
         pairs = zip(self.figure.controls, self.controls.values(), strict=True)
         frame = self.figure.frame(tuple(control.index(w.value) for control, w in pairs))
         self.note = frame.note
-        self._picture.value = (
-            f'<style>{STYLE}</style><div class="live"><div class="live-figure">'
-            f'{frame.svg(self.figure.label)}</div><p class="live-note">{escape(frame.note)}</p></div>'
-        )
+        picture = f'<div class="live-figure">{frame.svg(self.figure.label)}</div>'
+        note = f'<p class="live-note">{escape(frame.note)}</p>'
+        self._picture.value = f'<style>{STYLE}</style><div class="live">{picture}{note}</div>'
 
     def _repr_mimebundle_(self, **kwargs):
         bundle = super()._repr_mimebundle_(**kwargs)

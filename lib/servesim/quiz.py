@@ -1,4 +1,4 @@
-"""`ask`: a question whose answer the library computes and the page marks, with or without a kernel."""
+"""`ask`: a question whose answer the library computes and the page marks."""
 
 import math
 import re
@@ -59,7 +59,7 @@ class Question:
         return f"{_number(answer)} {self.unit}".strip()
 
     def text(self) -> str:
-        """The first variant's question, without its answer: a stored output must not give it away."""
+        """The first variant's question. No answer: a stored output must not give it away."""
         first = self.variants[0]
         return "\n".join([first["question"], *(f"( ) {choice}" for choice in first["choices"])])
 

@@ -3,6 +3,7 @@
 It shows what is computed and how often, so it is written to be read and counts its own work.
 """
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -25,12 +26,13 @@ class Counts(NamedTuple):
     scores: int  # query-key pairs that attention scored
 
 
-class Completion(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Completion:
     text: str
     prompt_tokens: int
     completion_tokens: int
-    logits: np.ndarray  # (completion_tokens, words): what each token was chosen from
     counts: Counts
+    logits: np.ndarray = field(repr=False)  # (tokens, words): what each token was chosen from
 
 
 def tokenize(text: str) -> list[str]:
@@ -140,7 +142,10 @@ def forward(toy: Toy, ids: list[int], cache: Cache) -> tuple[np.ndarray, Cache, 
     """One pass over the tokens `ids`, which follow those in `cache`.
 
     Returns the logits (words,) after the last token, the cache with `ids` added, and the work.
+    Raises ValueError when there are no ids.
     """
+    if not ids:
+        raise ValueError(f"ids must hold at least one token, got {ids}")
     start = cache.tokens
     x = toy.embedding[ids] + _positions(start, len(ids), toy.embedding.shape[1])
     grown = Cache([], [])
@@ -205,6 +210,8 @@ def complete(
     >>> c = complete("a cat", max_tokens=5)
     >>> c.prompt_tokens, c.completion_tokens, c.counts
     (2, 5, Counts(projections=6, scores=21))
+    >>> complete("a cat", max_tokens=5, use_cache=False).counts
+    Counts(projections=20, scores=70)
     """
     at_least(1, max_tokens=max_tokens)
     at_least(0, temperature=temperature)

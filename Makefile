@@ -1,0 +1,43 @@
+# Two commands do everything: `make book` builds and serves the book, `make test` runs every test.
+.PHONY: help book site lab test bench notebooks constraints env test-env
+PY := .venv/bin/python
+
+help:
+	@echo "make book       build the book and serve it on this machine (Ctrl-C stops it)"
+	@echo "make test       run every test: library, notebooks, built pages in a browser"
+	@echo "make lab        open the chapters in JupyterLab"
+	@echo "make site       build the pages only, into book/_build/html"
+	@echo "make bench      print the speed of drawing, of the pages and of the sliders"
+	@echo "make notebooks  run all chapters and bring them into the committed form"
+
+book: site
+	@$(PY) tools/pages.py serve
+
+site: env
+	@$(PY) tools/pages.py build
+
+lab: env
+	@$(PY) -m jupyter lab --notebook-dir . book/chapters
+
+test: test-env
+	@$(PY) tools/browser.py
+	$(PY) -m pytest -n 2 --dist loadfile --nbval --nbval-cell-timeout=60 tests lib book/chapters
+
+bench: test-env site
+	@$(PY) tools/browser.py
+	@$(PY) tools/bench.py
+
+notebooks: env
+	@$(PY) tools/notebooks.py run
+
+constraints: test-env
+	@$(PY) -m pip install -q uv
+	@echo "# Exact versions of everything, for requirements.txt and tests/requirements.txt. Made by: make constraints" > constraints.new
+	@$(PY) -m uv pip compile -q --universal --python-version 3.11 --no-header --no-annotate --no-config --upgrade tests/requirements.txt | grep -v '^-e' >> constraints.new
+	@mv constraints.new constraints.txt
+
+env:
+	@sh tools/setup.sh requirements.txt
+
+test-env:
+	@sh tools/setup.sh tests/requirements.txt

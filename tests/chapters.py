@@ -1,0 +1,33 @@
+"""The notebooks as the tests read them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAPTERS = sorted((ROOT / "book" / "chapters").glob("*.ipynb"))
+each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+
+
+def cells(path: Path, kind: str) -> list[dict]:
+    """The code or markdown cells of a notebook."""
+    notebook = json.loads(path.read_text(encoding="utf8"))
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == kind]
+
+
+def source(cell: dict) -> str:
+    return "".join(cell["source"])
+
+
+def tags(cell: dict) -> list[str]:
+    return cell["metadata"].get("tags", [])
+
+
+def run_code(path: Path) -> dict:
+    """Run the code of a chapter in this process and return its names."""
+    names = {"__name__": path.stem}
+    for cell in cells(path, "code"):
+        if "nbval-ignore-output" not in tags(cell):  # the cell that installs the library in Colab
+            exec(compile(source(cell), path.name, "exec"), names)
+    return names

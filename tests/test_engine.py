@@ -1,0 +1,251 @@
+"""One replica: hand-counted schedules, queueing theory, invariants on random runs."""
+
+import time
+from collections import deque
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servesim import costs
+from servesim.engine import run
+from servesim.hardware import H100
+from servesim.models import LLAMA_3_1_8B
+from servesim.workload import Request, draw
+
+
+def second(new_tokens, contexts, prompts):
+    return 1.0
+
+
+def same(found, expected):
+    return np.array_equal(found, np.array(expected, dtype=float), equal_nan=True)
+
+
+# Counted by hand
+
+
+def test_one_request():
+    calls = []
+    r = run(
+        [Request(5, 8, 3)],
+        step_s=lambda *held: calls.append(held) or 2.0,
+        cache_tokens=11,
+        slots=1,
+    )
+    assert calls == [(8, [], [8]), (1, [8], []), (1, [9], [])]
+    assert same(r.ttft_s, [2]) and same(r.finish_s, [11]) and not r.refused.any()
+    assert same(r.time_s, [5, 7, 9]) and same(r.duration_s, [2, 2, 2])
+    assert same(r.cache_tokens_used, [8, 9, 10]) and same(r.cache_tokens_reserved, [11, 11, 11])
+    assert same(r.new_tokens, [8, 1, 1])
+
+
+def test_lengths_3_10_2_4_in_two_slots():  # Ex 31: occupancy 2 for nine steps, then 1
+    r = run([Request(0, 1, n) for n in (3, 10, 2, 4)], step_s=second, cache_tokens=10**6, slots=2)
+    assert r.running.tolist() == [2] * 9 + [1]
+    assert r.finish_s.tolist() == [3, 10, 5, 9]
+    assert r.ttft_s.tolist() == [1, 1, 4, 6]
+    assert r.waiting.tolist() == [2, 2, 2, 1, 1, 0, 0, 0, 0, 0]
+
+
+def test_the_cache_admits_before_the_slots_do():
+    # 10 tokens each, 25 in all: two run, the third waits for both memory and its turn
+    r = run([Request(0, 8, 2)] * 3, step_s=second, cache_tokens=25, slots=9)
+    assert r.running.tolist() == [2, 2, 1, 1]
+    assert r.cache_tokens_reserved.tolist() == [20, 20, 10, 10]
+    assert r.ttft_s.tolist() == [1, 1, 3]
+
+
+def test_nobody_overtakes():
+    # The second is too large for what is left; the third would fit, but waits behind it.
+    sizes = [(10, 4), (15, 1), (1, 1)]
+    r = run([Request(0, *size) for size in sizes], step_s=second, cache_tokens=20, slots=9)
+    assert r.ttft_s.tolist() == [1, 5, 5]
+
+
+def test_refused():
+    arrivals = [Request(0, 1, 4), Request(0.5, 1, 1), Request(0.6, 1, 1), Request(0.7, 90, 11)]
+    r = run(arrivals, step_s=second, cache_tokens=100, slots=1, queue=1)
+    # 0 runs; 1 waits; 2 finds one waiting; 3 could never fit
+    assert r.refused.tolist() == [False, False, True, True]
+    assert same(r.ttft_s, [1, 4.5, np.nan, np.nan]) and same(r.finish_s, [4, 5, np.nan, np.nan])
+    everyone = run(arrivals, step_s=second, cache_tokens=100, slots=1)
+    assert everyone.refused.tolist() == [False, False, False, True]
+
+
+def test_prefill_joins_the_decodes():
+    calls = []
+    run(
+        [Request(0, 5, 3), Request(0.5, 7, 1)],
+        step_s=lambda *held: calls.append(held) or 1.0,
+        cache_tokens=100,
+        slots=2,
+    )
+    assert calls == [(5, [], [5]), (8, [5], [7]), (1, [6], [])]
+
+
+def test_nothing_to_serve():
+    r = run([], step_s=second, cache_tokens=1, slots=1)
+    assert len(r.arrival_s) == len(r.time_s) == 0
+    r = run([Request(3, 5, 5)], step_s=second, cache_tokens=9, slots=1)
+    assert r.refused.tolist() == [True] and len(r.time_s) == 0
+
+
+def test_order_of_the_input_does_not_matter():
+    requests = [Request(2, 1, 1), Request(0, 2, 2), Request(1, 3, 3)]
+    r = run(requests, step_s=second, cache_tokens=100, slots=1)
+    assert r.arrival_s.tolist() == [0, 1, 2] and r.finish_s.tolist() == [2, 5, 6]
+
+
+# Queueing theory
+
+
+@pytest.mark.parametrize("load", [0.5, 0.7])
+def test_one_slot_and_equal_work_is_m_d_1(load):  # G14
+    arrivals_s = np.random.default_rng(1).exponential(1 / load, 400_000).cumsum()
+    requests = [Request(t, 1, 1) for t in arrivals_s.tolist()]
+    r = run(requests, step_s=second, cache_tokens=10, slots=1)
+    wait_s = (r.ttft_s - 1).mean()
+    # 2 %: the standard error of 400,000 correlated waits is 0.5 % (load .5) and 0.8 % (.7)
+    assert wait_s == pytest.approx(load / (2 * (1 - load)), rel=0.02)
+
+
+@given(st.lists(st.floats(0, 3), min_size=1, max_size=60))
+def test_one_slot_follows_lindley(gaps_s):
+    """Each wait is the last one's wait and service, less the time between the two."""
+    arrivals_s = np.cumsum(gaps_s).tolist()
+    r = run([Request(t, 1, 1) for t in arrivals_s], step_s=second, cache_tokens=10, slots=1)
+    wait_s = 0.0
+    for i, ttft_s in enumerate(r.ttft_s):
+        if i:
+            wait_s = max(0, wait_s + 1 - (arrivals_s[i] - arrivals_s[i - 1]))
+        assert ttft_s == pytest.approx(wait_s + 1)
+
+
+# Invariants on random runs
+
+requests_strategy = st.lists(
+    st.builds(Request, st.floats(0, 20), st.integers(1, 40), st.integers(1, 20)), max_size=40
+)
+limits = st.fixed_dictionaries(
+    {
+        "cache_tokens": st.integers(20, 150),
+        "slots": st.integers(1, 6),
+        "queue": st.none() | st.integers(1, 8),
+    }
+)
+
+
+def step_s(new_tokens, contexts, prompts):
+    return 0.1 + 0.01 * new_tokens + 0.001 * sum(contexts)
+
+
+@given(requests_strategy, limits)
+def test_invariants(requests, limits):
+    r = run(requests, step_s=step_s, **limits)
+    prompts, outputs = (
+        np.array([x[1:] for x in sorted(requests, key=lambda x: x[0])], dtype=int).reshape(-1, 2).T
+    )
+    done = ~r.refused
+    # every accepted request ends once, every token is delivered once
+    assert np.isfinite(r.ttft_s[done]).all() and np.isfinite(r.finish_s[done]).all()
+    assert np.isnan(r.ttft_s[~done]).all()
+    assert r.running.sum() == outputs[done].sum()
+    assert r.new_tokens.sum() == prompts[done].sum() + (outputs[done] - 1).sum()
+    assert (prompts + outputs > limits["cache_tokens"])[done].sum() == 0
+    if limits["queue"] is None:
+        assert (r.refused == (prompts + outputs > limits["cache_tokens"])).all()
+    else:
+        assert r.waiting.max(initial=0) <= limits["queue"]
+    # never over capacity; time rises
+    assert (r.cache_tokens_used <= r.cache_tokens_reserved).all()
+    assert r.cache_tokens_reserved.max(initial=0) <= limits["cache_tokens"]
+    assert r.running.max(initial=0) <= limits["slots"]
+    assert (r.time_s[1:] >= r.time_s[:-1] + r.duration_s[:-1]).all()
+    assert (r.ttft_s[done] > 0).all()
+    assert (r.finish_s >= r.arrival_s + r.ttft_s - 1e-9)[done].all()
+
+
+@given(requests_strategy, limits)
+def test_same_input_same_result(requests, limits):
+    one, again = (run(requests, step_s=step_s, **limits) for _ in range(2))
+    for name in one.__slots__:
+        assert same(getattr(one, name), getattr(again, name))
+
+
+@given(requests_strategy, limits)
+def test_the_loop_agrees_with_a_naive_one(requests, limits):
+    """Written the slow way: every sequence counts its own tokens."""
+    r = run(requests, step_s=step_s, **limits)
+    ttft_s, finish_s = naive(requests, **limits)
+    assert same(r.ttft_s, ttft_s) and same(r.finish_s, finish_s)
+
+
+def naive(requests, cache_tokens, slots, queue):
+    requests = sorted(requests, key=lambda request: request.arrival_s)
+    ttft_s, finish_s = [np.nan] * len(requests), [np.nan] * len(requests)
+    arriving, waiting, running, now_s = deque(enumerate(requests)), deque(), [], 0.0
+    while arriving or waiting or running:
+        while arriving and arriving[0][1].arrival_s <= now_s:
+            i, request = arriving.popleft()
+            fits = request.prompt_tokens + request.output_tokens <= cache_tokens
+            if fits and (queue is None or len(waiting) < queue):
+                waiting.append({"i": i, "request": request, "made": 0})
+        held = sum(x["request"].prompt_tokens + x["request"].output_tokens for x in running)
+        while waiting and len(running) < slots:
+            size = sum(waiting[0]["request"][1:])
+            if held + size > cache_tokens:
+                break
+            held += size
+            running.append(waiting.popleft())
+        if not running:
+            if arriving:
+                now_s = arriving[0][1].arrival_s
+            continue
+        contexts = [x["request"].prompt_tokens + x["made"] - 1 for x in running if x["made"]]
+        prompts = [x["request"].prompt_tokens for x in running if not x["made"]]
+        now_s += step_s(len(contexts) + sum(prompts), contexts, prompts)
+        for x in running:
+            x["made"] += 1
+            if x["made"] == 1:
+                ttft_s[x["i"]] = now_s - x["request"].arrival_s
+            if x["made"] == x["request"].output_tokens:
+                finish_s[x["i"]] = now_s
+        running = [x for x in running if x["made"] < x["request"].output_tokens]
+    return ttft_s, finish_s
+
+
+# Use and speed
+
+
+def test_fast_enough_for_a_slider():
+    trace = draw(count=300, rate_per_s=5, seed=1)
+    clock = costs.clock(LLAMA_3_1_8B, H100, reach=costs.CALIBRATED)
+    best_s = float("inf")
+    for _ in range(5):
+        start = time.perf_counter()
+        run(trace, step_s=clock, cache_tokens=200_000, slots=64)
+        best_s = min(best_s, time.perf_counter() - start)
+    print(f"300 requests in {best_s * 1e3:.0f} ms")
+    assert best_s < 0.2  # typical: 0.02 to 0.04 s; slack for a busy machine
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"cache_tokens": 0}, "cache_tokens must be a finite number >= 1, got 0"),
+        ({"slots": 0}, "slots must be"),
+        ({"queue": 0}, "queue must be"),
+        ({"requests": [Request(0, 0, 1)]}, "request 0: prompt_tokens must be"),
+        ({"requests": [Request(0, 1, 1), Request(1, 1, 0)]}, "request 1: output_tokens must be"),
+        ({"requests": [Request(-1, 1, 1)]}, "request 0: arrival_s must be"),
+        ({"requests": [Request(float("nan"), 1, 1)]}, "arrival_s must be"),
+        ({"step_s": lambda *_: 0}, "step_s must give finite seconds > 0, got 0"),
+        ({"step_s": lambda *_: float("inf")}, "step_s must give"),
+    ],
+)
+def test_bad_arguments(change, message):
+    args = {"requests": [Request(0, 1, 1)], "step_s": second, "cache_tokens": 9, "slots": 1}
+    with pytest.raises(ValueError, match=message):
+        run(**(args | change))

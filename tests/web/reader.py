@@ -1,0 +1,90 @@
+"""A reader with a browser that can reach nothing but the book."""
+
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page
+
+import servesim.live
+from chapters import run_code
+from servesim.live import Figure
+
+AWAKE = """[...document.querySelectorAll('.live')].every(
+    figure => figure.dataset.ready === 'yes' || !figure.querySelector('.live-pack'))"""
+
+
+class Reader:
+    """One window. Keeps what it had to refuse and what went wrong on the pages it opened."""
+
+    def __init__(self, browser: Browser, home: str, **settings):
+        self.home, self.refused, self.errors = home, [], []
+        self.context = browser.new_context(
+            **{"viewport": {"width": 1280, "height": 1000}} | settings
+        )
+        self.context.route("**/*", self._only_the_book)
+        self.page: Page = self.context.new_page()
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", self._console)
+
+    def _only_the_book(self, route):
+        if route.request.url.startswith((self.home, "data:", "blob:")):
+            route.continue_()
+        else:
+            self.refused.append(route.request.url)
+            route.abort()
+
+    def _console(self, message):
+        if message.type == "error":
+            self.errors.append(message.text)
+
+    def open(self, name: str) -> Page:
+        """Open a page of the book and wait until its figures are awake."""
+        self.page.goto(f"{self.home}/{name}", wait_until="load")
+        self.page.wait_for_function(AWAKE)
+        return self.page
+
+
+def page_names(site: Path) -> list[str]:
+    """Every page that can be opened, relative to the site's root."""
+    names = [page.relative_to(site).as_posix() for page in site.rglob("*.html")]
+    return sorted(name for name in names if not name.startswith("_static/"))
+
+
+def figures(chapter: Path, monkeypatch) -> list[Figure]:
+    """The figures of a chapter in order of appearance, from running its code here."""
+    drawn, explore = [], servesim.live.explore
+
+    def remember(*arguments, **settings):
+        shown = explore(*arguments, **settings)
+        drawn.append(shown.figure)
+        return shown
+
+    monkeypatch.setattr(servesim.live, "explore", remember)
+    run_code(chapter)
+    return drawn
+
+
+def put(page: Page, figure: Figure, where: tuple[int, ...]) -> str:
+    """Set the controls of a figure as a script would; return the sentence that stands under it."""
+    return page.evaluate(
+        """([key, where]) => {
+            const figure = document.getElementById(key);
+            [...figure.querySelectorAll('.live-row')].forEach((row, i) => {
+                const range = row.querySelector('input[type=range]');
+                const select = row.querySelector('select');
+                if (range) range.value = where[i];
+                else if (select) select.selectedIndex = where[i];
+                else row.querySelectorAll('input')[where[i]].checked = true;
+            });
+            figure.dispatchEvent(new Event('input'));
+            return figure.querySelector('.live-note').textContent;
+        }""",
+        [figure.key, list(where)],
+    )
+
+
+def note(page: Page, figure: Figure) -> str:
+    return page.locator(f"#{figure.key} .live-note").text_content()
+
+
+def picture(page: Page, figure: Figure) -> str:
+    return page.locator(f"#{figure.key} svg").inner_html()

@@ -1,0 +1,123 @@
+"""The figures of the built pages: they move, and they show what the library says."""
+
+import itertools
+import random
+
+import pytest
+
+from chapters import each_chapter
+from reader import figures, note, picture, put
+
+
+def corners(figure):
+    """The ends of every control, in all combinations."""
+    ends = [sorted({0, len(control.values) - 1}) for control in figure.controls]
+    return list(itertools.product(*ends))
+
+
+@each_chapter
+def test_sentences_are_the_librarys(chapter, reader, monkeypatch):
+    """The opening frame, every corner and a few places between, of every figure."""
+    page = reader.open(f"chapters/{chapter.stem}.html")
+    drawn = figures(chapter, monkeypatch)
+    assert page.locator(".live").count() == len(drawn) > 0
+    for figure in drawn:
+        assert note(page, figure) == figure.frame().note
+        inside = random.Random(1).sample(figure.grid(), min(5, len(figure.grid())))
+        for where in [*corners(figure), *inside] if figure.controls else []:
+            assert put(page, figure, where) == figure.frame(where).note, where
+    assert not reader.errors
+
+
+@each_chapter
+def test_every_slider_moves_its_figure_with_mouse_and_keys(chapter, reader, monkeypatch):
+    page = reader.open(f"chapters/{chapter.stem}.html")
+    live = [figure for figure in figures(chapter, monkeypatch) if figure.controls]
+    assert live, "a chapter has a figure that the reader can move"
+    for figure in live:
+        rows = page.locator(f"#{figure.key} .live-row")
+        for i, control in enumerate(figure.controls):
+            work_control(page, figure, control, rows.nth(i))
+    assert not reader.errors and not reader.refused
+
+
+def work_control(page, figure, control, row):
+    """Take one control from end to end; both the picture and the sentence must change."""
+    if control.kind == "range":
+        slider = row.locator("input")
+        slider.focus()
+        page.keyboard.press("Home")
+        first = picture(page, figure), note(page, figure)
+        for _ in control.values[1:]:
+            page.keyboard.press("ArrowRight")
+        assert row.locator("output").text_content() == control.options[-1]
+        last = picture(page, figure), note(page, figure)
+        drag(page, slider, start=1, end=0)
+        assert (picture(page, figure), note(page, figure)) == first
+        drag(page, slider, start=0, end=1)
+        assert (picture(page, figure), note(page, figure)) == last
+    elif control.kind == "choice":
+        row.locator("input").first.check()
+        first = picture(page, figure), note(page, figure)
+        for _ in control.values[1:]:
+            page.keyboard.press("ArrowRight")
+        last = picture(page, figure), note(page, figure)
+    else:
+        row.locator("select").select_option(index=0)
+        first = picture(page, figure), note(page, figure)
+        row.locator("select").select_option(index=len(control.values) - 1)
+        last = picture(page, figure), note(page, figure)
+    assert first[0] != last[0], f"{control.name} leaves the picture as it was"
+    assert first[1] != last[1], f"{control.name} leaves the sentence as it was"
+
+
+def drag(page, slider, start, end):
+    """Drag the thumb with the mouse between two ends of the slider (0: left, 1: right)."""
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    at = {0: box["x"] + 8, 1: box["x"] + box["width"] - 8}
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(at[start], y)
+    page.mouse.down()
+    page.mouse.move((at[0] + at[1]) / 2, y, steps=4)
+    page.mouse.move(at[end] + (20 if end else -20), y, steps=4)
+    page.mouse.up()
+
+
+@pytest.mark.parametrize("right", [True, False])
+@each_chapter
+def test_questions_are_marked(chapter, reader, right):
+    """Every question of the page takes its computed answer and refuses another."""
+    page = reader.open(f"chapters/{chapter.stem}.html")
+    questions = page.locator(".ask")
+    assert questions.count() >= 3
+    for i in range(questions.count()):
+        forms = questions.nth(i).locator("form.ask-variant")
+        for j in range(forms.count()):
+            form = forms.nth(j)
+            assert form.is_visible()
+            answer(form, right)
+            form.locator(".ask-check").click()
+            expected = "Right." if right else "Not quite: see the working."
+            assert form.locator(".ask-mark").text_content() == expected
+            assert form.locator("details p").first.is_visible()
+            if j + 1 < forms.count():
+                form.locator(".ask-next").click()
+    assert not reader.errors
+
+
+def answer(form, right):
+    value = form.get_attribute("data-answer")
+    if form.get_attribute("data-tolerance") is None:
+        count = form.locator("input").count()
+        form.locator("input").nth(int(value) if right else (int(value) + 1) % count).check()
+    else:
+        number = float(value) * (1 if right else 1.5) + (0 if right else 1)
+        form.locator("input").fill(f"{number:,.6g}")
+
+
+def test_an_empty_answer_is_not_marked(reader):
+    page = reader.open("chapters/14_bandwidth_bound.html")
+    page.locator(".ask-check").first.click()
+    assert page.locator(".ask-mark").first.text_content() == "Give an answer first."
+    assert not page.locator(".ask details p").first.is_visible()

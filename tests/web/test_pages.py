@@ -1,0 +1,121 @@
+"""Every page as readers meet it: nothing asked of other hosts, no error, open to everybody."""
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from chapters import CHAPTERS
+from reader import Reader, page_names
+
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+MODEL_PAGE = "chapters/14_bandwidth_bound.html"
+
+
+def test_no_page_asks_another_host_or_throws(reader, site):
+    names = page_names(site)
+    assert len(names) >= len(CHAPTERS) + 4
+    for name in names:
+        reader.open(name)
+        assert not reader.refused and not reader.errors, (name, reader.refused, reader.errors)
+
+
+def test_a_refused_request_would_be_seen(reader):
+    reader.open("intro.html").evaluate("fetch('https://example.org/x').catch(() => 0)")
+    reader.page.wait_for_timeout(200)
+    assert reader.refused == ["https://example.org/x"]
+
+
+def test_pages_name_no_other_host_for_what_they_load(site):
+    """Also what a browser would fetch later, or only in some cases."""
+    loads = re.compile(
+        r'<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//[^"]+"'
+        r'|<link\b[^>]*rel="(?:stylesheet|preload|icon)"[^>]*href="https?://[^"]+"'
+    )
+    for page in site.rglob("*.html"):
+        assert not loads.findall(page.read_text(encoding="utf8")), page.name
+
+
+def test_works_from_a_folder_without_a_server(chromium, site):
+    visitor = Reader(chromium, f"file://{site}")
+    page = visitor.open(MODEL_PAGE)
+    before = page.locator(".live-note").last.text_content()
+    page.locator(".live input[type=range]").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".live-note").last.text_content() != before
+    assert not visitor.refused and not visitor.errors
+    visitor.context.close()
+
+
+def test_reads_without_javascript(chromium, address):
+    """The opening figure, its sentence, its disabled controls and the folded answers are HTML."""
+    visitor = Reader(chromium, address, java_script_enabled=False)
+    page = visitor.page
+    page.goto(f"{address}/{MODEL_PAGE}")
+    live = page.locator(".live:has(input)").first
+    assert live.locator("svg path").count() > 20
+    assert "tok/s" in live.locator(".live-note").text_content()
+    assert live.locator("input[type=range]").first.is_disabled()
+    assert page.locator(".ask details summary").first.is_visible()
+    visitor.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_accessibility_rules_hold(chromium, address, site, width, scheme):
+    settings = dict(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    visitor = Reader(chromium, address, **settings)
+    found = []
+    for name in page_names(site):
+        page = visitor.open(name)
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        for broken in Axe().run(page, options=RULES).response["violations"]:
+            if broken["impact"] in ("serious", "critical"):
+                where = broken["nodes"][0]["target"], broken["nodes"][0]["html"][:160]
+                found.append((name, broken["id"], len(broken["nodes"]), *where))
+        wide = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        if wide[0] > wide[1]:
+            found.append((name, "wider than the screen", wide))
+    visitor.context.close()
+    assert not found
+
+
+def test_every_figure_says_what_it_shows(reader, site):
+    for name in page_names(site):
+        page = reader.open(name)
+        for svg in page.locator(".live svg").all():
+            assert len(svg.get_attribute("aria-label")) > 15, name
+        for image in page.locator("article img").all():
+            alt = image.get_attribute("alt")
+            assert alt and "/" not in alt, f"{name}: alt={alt!r}"
+
+
+def test_figures_follow_the_theme(chromium, address):
+    inks = set()
+    for scheme in "light", "dark":
+        visitor = Reader(chromium, address, color_scheme=scheme)
+        page = visitor.open(MODEL_PAGE)
+        inks.add(page.evaluate("getComputedStyle(document.querySelector('.live svg text')).fill"))
+        assert (
+            page.evaluate("""getComputedStyle(document.querySelector('.text_html:has(.live)'))
+            .backgroundColor""")
+            == "rgba(0, 0, 0, 0)"
+        )
+        visitor.context.close()
+    assert len(inks) == 2
+
+
+def test_search_finds_a_chapter(reader):
+    page = reader.open("search.html?q=bandwidth")
+    page.wait_for_selector("#search-results li a")
+    links = page.locator("#search-results li a").all_text_contents()
+    assert any("memory" in link for link in links)
+    assert not reader.errors
+
+
+def test_prints_with_answers_and_without_controls(reader):
+    page = reader.open(MODEL_PAGE)
+    page.emulate_media(media="print")
+    assert not page.locator(".live-row").first.is_visible()
+    assert page.locator(".live svg").first.is_visible()
+    assert len(page.pdf()) > 50_000
