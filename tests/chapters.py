@@ -2,8 +2,11 @@
 
 import json
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+
+import servesim.live
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = sorted((ROOT / "book" / "chapters").glob("*.ipynb"))
@@ -31,3 +34,17 @@ def run_code(path: Path) -> dict:
         if "nbval-ignore-output" not in tags(cell):  # the cell that installs the library in Colab
             exec(compile(source(cell), path.name, "exec"), names)
     return names
+
+
+def figures(path: Path) -> list[servesim.live.Figure]:
+    """The figures of a chapter in order of appearance, from running its code here."""
+    drawn, explore = [], servesim.live.explore
+
+    def remember(*arguments, **settings):
+        shown = explore(*arguments, **settings)
+        drawn.append(shown.figure)
+        return shown
+
+    with patch.object(servesim.live, "explore", remember):
+        run_code(path)
+    return drawn

@@ -74,6 +74,13 @@ def test_each_token_depends_on_all_before():
         assert not np.allclose(complete(changed, 1).logits[0], base)
 
 
+def test_order_matters():
+    # One layer: without positions the last token would see a bag of words.
+    small = toy(layers=1)
+    one, other = (complete(text, 1, toy=small).logits for text in ("the cat sat", "cat the sat"))
+    assert not np.allclose(one, other)
+
+
 def test_greedy_and_sampled():
     assert complete("my dog", 8).text == complete("my dog", 8, seed=5).text
     one, again, other = (complete("my dog", 8, temperature=1, seed=s).text for s in (1, 1, 2))

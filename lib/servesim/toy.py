@@ -211,7 +211,7 @@ def complete(
     >>> c.prompt_tokens, c.completion_tokens, c.counts
     (2, 5, Counts(projections=6, scores=21))
     >>> complete("a cat", max_tokens=5, use_cache=False).counts
-    Counts(projections=20, scores=70)
+    Counts(projections=20, scores=55)
     """
     at_least(1, max_tokens=max_tokens)
     at_least(0, temperature=temperature)

@@ -4,8 +4,6 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page
 
-import servesim.live
-from chapters import run_code
 from servesim.live import Figure
 
 AWAKE = """[...document.querySelectorAll('.live')].every(
@@ -47,20 +45,6 @@ def page_names(site: Path) -> list[str]:
     """Every page that can be opened, relative to the site's root."""
     names = [page.relative_to(site).as_posix() for page in site.rglob("*.html")]
     return sorted(name for name in names if not name.startswith("_static/"))
-
-
-def figures(chapter: Path, monkeypatch) -> list[Figure]:
-    """The figures of a chapter in order of appearance, from running its code here."""
-    drawn, explore = [], servesim.live.explore
-
-    def remember(*arguments, **settings):
-        shown = explore(*arguments, **settings)
-        drawn.append(shown.figure)
-        return shown
-
-    monkeypatch.setattr(servesim.live, "explore", remember)
-    run_code(chapter)
-    return drawn
 
 
 def put(page: Page, figure: Figure, where: tuple[int, ...]) -> str:

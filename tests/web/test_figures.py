@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from chapters import each_chapter
-from reader import figures, note, picture, put
+from chapters import each_chapter, figures
+from reader import note, picture, put
 
 
 def corners(figure):
@@ -16,10 +16,10 @@ def corners(figure):
 
 
 @each_chapter
-def test_sentences_are_the_librarys(chapter, reader, monkeypatch):
+def test_sentences_are_the_librarys(chapter, reader):
     """The opening frame, every corner and a few places between, of every figure."""
     page = reader.open(f"chapters/{chapter.stem}.html")
-    drawn = figures(chapter, monkeypatch)
+    drawn = figures(chapter)
     assert page.locator(".live").count() == len(drawn) > 0
     for figure in drawn:
         assert note(page, figure) == figure.frame().note
@@ -30,9 +30,9 @@ def test_sentences_are_the_librarys(chapter, reader, monkeypatch):
 
 
 @each_chapter
-def test_every_slider_moves_its_figure_with_mouse_and_keys(chapter, reader, monkeypatch):
+def test_every_slider_moves_its_figure_with_mouse_and_keys(chapter, reader):
     page = reader.open(f"chapters/{chapter.stem}.html")
-    live = [figure for figure in figures(chapter, monkeypatch) if figure.controls]
+    live = [figure for figure in figures(chapter) if figure.controls]
     assert live, "a chapter has a figure that the reader can move"
     for figure in live:
         rows = page.locator(f"#{figure.key} .live-row")

@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from PIL import Image
 
-from chapters import each_chapter
-from reader import figures, put
+from chapters import each_chapter, figures
+from reader import put
 from servesim.theme import CSS_VARIABLES, RC
 
 PAGE = """<style>
@@ -50,10 +50,10 @@ def differing(one: np.ndarray, other: np.ndarray) -> float:
 
 
 @each_chapter
-def test_frames_look_like_matplotlibs_own(chapter, reader, monkeypatch):
+def test_frames_look_like_matplotlibs_own(chapter, reader):
     page = reader.open(f"chapters/{chapter.stem}.html")
     blank = reader.context.new_page()
-    for figure in figures(chapter, monkeypatch):
+    for figure in figures(chapter):
         for where in random.Random(2).sample(figure.grid(), min(4, len(figure.grid()))):
             if figure.controls:
                 put(page, figure, where)

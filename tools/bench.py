@@ -1,0 +1,171 @@
+"""Prints how fast the book is: drawing, loading, and the time from a key to the changed picture.
+
+Run by `make bench` on a built book. Every page is opened afresh with an empty cache.
+"""
+
+import statistics
+import sys
+import threading
+import time
+from base64 import b64decode
+
+from playwright.sync_api import sync_playwright
+
+import browser as browsers
+import pages
+from servesim.live import Figure
+from servesim.svg import pack
+
+sys.path.append(str(pages.ROOT / "tests"))
+from chapters import CHAPTERS, figures  # noqa: E402
+
+REPEATS = 5
+KEYS = 60
+SLOW = dict(  # a slow mobile line
+    offline=False, latency=150, downloadThroughput=1.6e6 / 8, uploadThroughput=0.75e6 / 8
+)
+
+# From a trusted event to the frame after the one that holds the new picture.
+WATCH = """() => {
+  window.latencies = [];
+  let began = 0;
+  const mark = (event) => { if (event.isTrusted) began = event.timeStamp; };
+  for (const kind of ['keydown', 'pointermove']) addEventListener(kind, mark, true);
+  const figure = document.querySelector('.live:has(.live-pack)');
+  new MutationObserver(() => {
+    if (!began) return;
+    const from = began;
+    began = 0;
+    requestAnimationFrame(() => {
+      const channel = new MessageChannel();
+      channel.port1.onmessage = () => latencies.push(performance.now() - from);
+      channel.port2.postMessage(0);
+    });
+  }).observe(figure, {childList: true, subtree: true});
+}"""
+READY = """
+new MutationObserver((_, observer) => {
+  if (!document.querySelector('[data-ready="yes"]')) return;
+  window.ready = performance.now();
+  observer.disconnect();
+}).observe(document, {subtree: true, childList: true, attributes: true,
+                      attributeFilter: ['data-ready']});
+"""
+
+
+def percentile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def load(chromium, url: str, network: dict | None) -> tuple[float, float]:
+    """(s until a figure can be moved, kB transferred without the theme) of one cold visit."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 1000})
+    page = context.new_page()
+    page.add_init_script(READY)
+    session = context.new_cdp_session(page)
+    session.send("Network.enable")
+    if network:
+        session.send("Network.emulateNetworkConditions", network)
+    names, sizes = {}, {}
+    session.on("Network.requestWillBeSent", lambda e: names.update({e["requestId"]: e["request"]}))
+    session.on(
+        "Network.loadingFinished", lambda e: sizes.update({e["requestId"]: e["encodedDataLength"]})
+    )
+    page.goto(url, wait_until="load")
+    page.wait_for_function("window.ready")
+    ready_s = page.evaluate("window.ready") / 1e3
+    context.close()
+    own = ("/live.", "/ask.", "/book.")
+    kept = (
+        size
+        for key, size in sizes.items()
+        if "_static" not in names[key]["url"] or any(part in names[key]["url"] for part in own)
+    )
+    return ready_s, sum(kept) / 1e3
+
+
+def latencies_ms(chromium, url: str) -> list[float]:
+    """Times from a key, and from a move of the mouse while dragging, to the painted change."""
+    page = chromium.new_page(viewport={"width": 1280, "height": 1000})
+    page.goto(url)
+    page.wait_for_selector('.live[data-ready="yes"]')
+    page.evaluate(WATCH)
+    slider = page.locator(".live:has(.live-pack) input[type=range]").first
+    slider.focus()
+    page.keyboard.press("Home")
+    steps = int(slider.get_attribute("max"))
+    for i in range(KEYS):
+        page.keyboard.press("ArrowRight" if i // steps % 2 == 0 else "ArrowLeft")
+        page.wait_for_timeout(40)
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    page.mouse.move(box["x"] + 9, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    for i in range(KEYS):
+        page.mouse.move(box["x"] + 9 + (box["width"] - 18) * i / KEYS, box["y"] + box["height"] / 2)
+        page.wait_for_timeout(40)
+    page.mouse.up()
+    times = page.evaluate("latencies")
+    page.close()
+    return times
+
+
+def chapter_row(chromium, address: str, chapter: str) -> str:
+    """One line of the table: loading, weight and latency of a chapter's page."""
+    url = f"{address}/chapters/{chapter}.html"
+    quick = [load(chromium, url, None) for _ in range(REPEATS)]
+    slow_s = statistics.median(load(chromium, url, SLOW)[0] for _ in range(3))
+    times = latencies_ms(chromium, url)
+    quick_s, weight = statistics.median(s for s, _ in quick), quick[0][1]
+    return (
+        f"{chapter:22} {quick_s:8.2f} {slow_s:9.2f} {weight:8.0f} {len(times):7d}"
+        f" {statistics.median(times):9.1f} {percentile(times, 0.95):8.1f}"
+    )
+
+
+def drawing_row(stem: str, figure: Figure) -> str:
+    """One line: the frames of a figure, the time of each, and what they weigh in the page."""
+    inside = []  # s spent in the author's draw function: simulating, and telling matplotlib
+    draw = figure.draw
+
+    def timed(*arguments, **values):
+        began = time.perf_counter()
+        note = draw(*arguments, **values)
+        inside.append(time.perf_counter() - began)
+        return note
+
+    figure.draw = timed
+    figure._frames.clear()
+    figure._axis_pieces.clear()
+    began = time.perf_counter()
+    frames = [figure.frame(where) for where in figure.grid()]
+    total_s = time.perf_counter() - began
+    packed = len(b64decode(pack(frames))) / 1e3
+    per_frame = total_s / len(frames) * 1e3
+    return (
+        f"{stem:22} {len(frames):6d} {per_frame:9.1f} {sum(inside) / len(frames) * 1e3:9.1f}"
+        f" {packed:8.1f}   {figure.label[:44]}"
+    )
+
+
+def main() -> None:
+    print(f"{'drawing':22} {'frames':>6} {'ms/frame':>9} {'in draw':>9} {'kB':>8}")
+    for chapter in CHAPTERS:
+        for figure in figures(chapter):
+            print(drawing_row(chapter.stem, figure), flush=True)
+    print(f"\n{'':22} {'interactive, s':>18} {'weight':>8} {'moves':>7} {'to paint, ms':>18}")
+    print(f"{'page':22} {'local':>8} {'1.6 Mbit':>9} {'kB':>8} {'n':>7} {'median':>9} {'p95':>8}")
+    with sync_playwright() as playwright, pages.server(port=0) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{running.server_port}"
+        chromium = playwright.chromium.launch(
+            executable_path=browsers.bring(playwright), args=browsers.FLAGS
+        )
+        for chapter in CHAPTERS:
+            print(chapter_row(chromium, address, chapter.stem), flush=True)
+        chromium.close()
+        running.shutdown()
+
+
+if __name__ == "__main__":
+    main()
