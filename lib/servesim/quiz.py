@@ -43,7 +43,7 @@ class Question:
         more = '<button type="button" class="ask-next">Another one</button>' if several else ""
         return (
             f'<form class="ask-variant" {data}{" hidden" if i else ""}>'
-            f'<fieldset class="ask-options"><legend class="ask-question">'
+            f'<fieldset><legend class="ask-question">'
             f"{_inline(variant['question'])}</legend>{fields}</fieldset>"
             f'<button type="submit" class="ask-check">Check</button>{more}'
             '<p class="ask-mark" role="status"></p>'
