@@ -223,9 +223,9 @@ def test_fast_enough_for_a_slider():
     clock = costs.clock(LLAMA_3_1_8B, H100, reach=costs.CALIBRATED)
     best_s = float("inf")
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         run(trace, step_s=clock, cache_tokens=200_000, slots=64)
-        best_s = min(best_s, time.perf_counter() - start)
+        best_s = min(best_s, time.process_time() - start)
     print(f"300 requests in {best_s * 1e3:.0f} ms")
     assert best_s < 0.2  # typical: 0.02 to 0.04 s; slack for a busy machine
 
