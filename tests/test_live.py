@@ -120,6 +120,19 @@ def test_an_axis_that_changes_is_drawn_again():
         assert alone.pieces == frame.pieces
 
 
+def test_an_axis_with_labels_of_its_own_is_drawn_once():
+    def draw(fig, count):
+        ax = theme.axes(fig, xlim=(0, 4), ylim=(0, 4))
+        ax.set_xticks([1, 2, 3], ["one", "two", "three"])
+        ax.plot([count], [count], "o")
+        return f"{count}"
+
+    figure = explore(draw, label="x", count=[1, 2, 3]).figure
+    for where in figure.grid():
+        figure.frame(where)
+    assert len(figure._axis_pieces) == 2
+
+
 def test_no_colour_escapes_the_theme():
     frame = explore(bars, label="Bars", count=[3]).figure.frame()
     assert not re.findall(r"#[0-9a-fA-F]{6}", "".join(frame.pieces))

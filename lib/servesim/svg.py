@@ -12,6 +12,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 import zlib
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 import matplotlib as mpl
@@ -142,7 +143,14 @@ def _axis_state(axis: Axis) -> tuple:
 
 def _state(ticker) -> tuple:
     own = {k: v for k, v in vars(ticker).items() if k not in ("axis", "_formatter")}
-    return type(ticker), *((k, v if callable(v) else repr(v)) for k, v in sorted(own.items()))
+    return type(ticker), *((k, _comparable(v)) for k, v in sorted(own.items()))
+
+
+def _comparable(value):
+    """Functions count by identity, all else by how it is written."""
+    if isinstance(value, partial):  # how matplotlib keeps labels that an author gave
+        return value.func, repr(value.args)
+    return value if callable(value) else repr(value)
 
 
 def _cut(text: str) -> tuple[str, dict[str, str], list[str]]:

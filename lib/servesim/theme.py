@@ -43,7 +43,7 @@ RC = {
     "legend.fontsize": 8,
 }
 
-LEFT, RIGHT, BOTTOM, TOP, BETWEEN = 0.66, 0.2, 0.5, 0.28, 0.85  # margins, inches
+LEFT, RIGHT, BOTTOM, TOP, BETWEEN = 0.72, 0.2, 0.5, 0.28, 0.85  # margins, inches
 
 
 def axes(fig: Figure, *, at: tuple[int, int] = (0, 1), **settings) -> Axes:
