@@ -99,15 +99,6 @@ def test_all_install_the_library_alike():
         assert tags(cells(chapter, "code")[0]) == ["remove-cell", "nbval-ignore-output"]
 
 
-def test_prose_ends_no_line_in_two_sentences():
-    """One sentence a line, so that a change shows as a change of that sentence."""
-    for chapter in CHAPTERS:
-        for line in prose(chapter).splitlines():
-            if line.startswith(("#", "-", "|", "*", "`", "(", ":")) or re.match(r"\d+\. ", line):
-                continue
-            assert not re.search(r"[a-z]{3}\. [A-Z][a-z]+ [a-z]", line), f"{chapter.stem}: {line}"
-
-
 def test_form_is_what_the_check_says(tmp_path):
     """The check fails for a notebook with pictures, odd counts or odd metadata."""
     if not CHAPTERS:

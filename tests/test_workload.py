@@ -234,7 +234,7 @@ def test_mooncake_blocks():
 def test_mean_output_by_quarter_of_the_prompt(name):
     """What the shipped figures say of the raw traces, sorted by prompt and cut in four."""
     shipped = read_json("trace_quantiles.json")[name]
-    trace = read_trace(raw(f"{name}.csv"))
+    trace = raw(name)
     by_prompt = trace.output_tokens[np.argsort(trace.prompt_tokens, kind="stable")]
     means = [part.mean() for part in np.array_split(by_prompt, 4)]
     assert shipped["mean_output_by_prompt_quarter"] == pytest.approx(means, abs=0.05)

@@ -10,7 +10,7 @@ def _inline(self, node):
 
 
 def _block(self, node):
-    self.body.append('<div class="math-block">')
+    self.body.append('<div class="math-block" tabindex="0">')
     self.body.append(convert(node.astext(), display="block"))
     self.body.append("</div>")
     raise nodes.SkipNode

@@ -121,7 +121,7 @@ class Figure:
 
     def __init__(self, draw: Callable[..., str], controls: list[Control], label: str, size):
         self.draw, self.controls, self.label, self.size = draw, controls, label, size
-        salt = f"{draw.__module__}.{draw.__qualname__}.{label}"
+        salt = f"{draw.__qualname__} {label}"
         self.key = f"live-{hashlib.sha256(salt.encode()).hexdigest()[:8]}"  # its id in the page
         self._axis_pieces: dict = {}
         self._frames: dict[tuple[int, ...], Frame] = {}

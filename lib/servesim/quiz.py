@@ -45,7 +45,7 @@ class Question:
             f'<form class="ask-variant" {data}{" hidden" if i else ""}>'
             f'<fieldset><legend class="ask-question">'
             f"{_inline(variant['question'])}</legend>{fields}</fieldset>"
-            f'<button type="submit" class="ask-check">Check</button>{more}'
+            f'<button type="submit" class="ask-check" disabled>Check</button>{more}'
             '<p class="ask-mark" role="status"></p>'
             f"<details><summary>Answer and working</summary>"
             f"<p><strong>{_inline(self.written(answer))}.</strong> {_inline(variant['why'])}</p>"

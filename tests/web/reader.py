@@ -6,8 +6,8 @@ from playwright.sync_api import Browser, Page
 
 from servesim.live import Figure
 
-AWAKE = """[...document.querySelectorAll('.live')].every(
-    figure => figure.dataset.ready === 'yes' || !figure.querySelector('.live-pack'))"""
+AWAKE = """[...document.querySelectorAll('.live:has(.live-pack), .ask')].every(
+    part => part.dataset.ready === 'yes')"""
 
 
 class Reader:
@@ -35,7 +35,7 @@ class Reader:
             self.errors.append(message.text)
 
     def open(self, name: str) -> Page:
-        """Open a page of the book and wait until its figures are awake."""
+        """Open a page of the book and wait until its figures and questions are awake."""
         self.page.goto(f"{self.home}/{name}", wait_until="load")
         self.page.wait_for_function(AWAKE)
         return self.page

@@ -32,6 +32,7 @@
   document.querySelectorAll(".ask:not([data-ready])").forEach((ask) => {
     const forms = [...ask.querySelectorAll(".ask-variant")];
     forms.forEach((form, i) => {
+      form.querySelector(".ask-check").disabled = false;
       form.addEventListener("submit", (event) => {
         event.preventDefault();
         mark(form);
