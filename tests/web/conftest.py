@@ -13,8 +13,10 @@ from reader import Reader
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory, worker_id) -> Path:
+def site(request, tmp_path_factory, worker_id) -> Path:
     """The folder of the pages, built once for all workers."""
+    if given := request.config.getoption("--site"):
+        return pages.pages(Path(given).resolve())
     base = tmp_path_factory.getbasetemp()
     folder = (base if worker_id == "master" else base.parent) / "book"
     with FileLock(f"{folder}.lock"):

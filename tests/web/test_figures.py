@@ -58,6 +58,7 @@ def work_control(page, figure, control, row):
         assert (picture(page, figure), note(page, figure)) == last
     elif control.kind == "choice":
         row.locator("input").first.check()
+        row.locator("input").first.focus()
         first = picture(page, figure), note(page, figure)
         for _ in control.values[1:]:
             page.keyboard.press("ArrowRight")

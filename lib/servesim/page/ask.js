@@ -29,7 +29,7 @@
     if (right !== null) form.querySelector("details").open = true;
   };
 
-  document.querySelectorAll(".ask:not([data-ready])").forEach((ask) => {
+  const wake = (ask) => {
     const forms = [...ask.querySelectorAll(".ask-variant")];
     forms.forEach((form, i) => {
       form.querySelector(".ask-check").disabled = false;
@@ -45,5 +45,9 @@
       });
     });
     ask.dataset.ready = "yes";
-  });
+  };
+
+  const all = () => document.querySelectorAll(".ask:not([data-ready])").forEach(wake);
+  all(); // in a notebook the script follows its question …
+  document.addEventListener("DOMContentLoaded", all); // … in a page it may be ahead of some
 })();
