@@ -133,6 +133,15 @@ def test_an_axis_with_labels_of_its_own_is_drawn_once():
     assert len(figure._axis_pieces) == 2
 
 
+def test_labels_keep_their_digits():
+    def draw(fig):
+        theme.axes(fig, xlim=(0, 4), ylim=(0, 4.5)).text(1, 1, "3.14159 and 2.0")
+        return "x"
+
+    text = "".join(explore(draw, label="x").figure.frame().pieces)
+    assert ">3.14159 and 2.0<" in text and ">4.0<" in text
+
+
 def test_no_colour_escapes_the_theme():
     frame = explore(bars, label="Bars", count=[3]).figure.frame()
     assert not re.findall(r"#[0-9a-fA-F]{6}", "".join(frame.pieces))

@@ -35,10 +35,12 @@ class Question:
             )
             fields = f'<div class="ask-options">{inner}</div>'
         else:
-            data = f'data-answer="{answer!r}" data-tolerance="{self.tolerance!r}"'
+            data = f'data-answer="{answer!r}" data-tolerance="{self.tolerance!r}" '
+            data += f'data-unit="{escape(self.unit)}"'
             fields = (
                 '<p><label>Your answer: <input type="text" inputmode="decimal" autocomplete="off" '
-                f"data-lm-suppress-shortcuts></label> {escape(self.unit)}</p>"
+                f"data-lm-suppress-shortcuts></label> {escape(self.unit)} "
+                f"(within {self.tolerance * 100:g} %)</p>"
             )
         more = '<button type="button" class="ask-next">Another one</button>' if several else ""
         return (
@@ -77,7 +79,7 @@ def ask(
     why: str | Callable,
     choices: Sequence[str] | Callable = (),
     unit: str = "",
-    tolerance: float = 0.02,
+    tolerance: float = 0.05,
     given: Sequence[dict] = ({},),
 ) -> Question:
     """A question to predict or to check oneself by. Its answer is computed, never typed.
@@ -87,7 +89,7 @@ def ask(
     why        the working, shown once the reader has answered; or a function of the values
     choices    for a choice; none asks for a number
     unit       of a numeric answer
-    tolerance  of a numeric answer, relative: 0.02 takes what is within 2 %
+    tolerance  of a numeric answer, relative: 0.05 takes what is within 5 %
     given      the variants: values for `{name}` and for the functions above
 
     Raises ValueError where the answer is none of the choices, a number is not finite, or there is

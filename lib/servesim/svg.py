@@ -26,6 +26,7 @@ SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
 DIGITS = 2  # of a point, 1/72 inch: finer than a screen shows
 
+_tag = re.compile(r"<[^>]*>")
 _number = re.compile(r"-?\d+\.\d+")
 _colour = re.compile("|".join(CSS_VARIABLES), re.IGNORECASE)
 _path = re.compile(r'(?<= d=")[^"]*')
@@ -169,7 +170,8 @@ def _cut(text: str) -> tuple[str, dict[str, str], list[str]]:
 
 
 def _tidy(element: ElementTree.Element) -> str:
-    text = _number.sub(_round, ElementTree.tostring(element, encoding="unicode"))
+    text = ElementTree.tostring(element, encoding="unicode")
+    text = _tag.sub(lambda m: _number.sub(_round, m[0]), text)  # coordinates, not labels
     text = _path.sub(lambda m: re.sub(r" *([MLCQz]) *", r"\1", m[0]), text)
     for pattern, to in _cuts:
         text = pattern.sub(to, text)

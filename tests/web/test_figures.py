@@ -8,6 +8,8 @@ import pytest
 from chapters import each_chapter, figures
 from reader import note, picture, put
 
+from servesim.quiz import ask
+
 
 def corners(figure):
     """The ends of every control, in all combinations."""
@@ -120,5 +122,35 @@ def answer(form, right):
 def test_an_empty_answer_is_not_marked(reader):
     page = reader.open("chapters/14_bandwidth_bound.html")
     page.locator(".ask-check").first.click()
-    assert page.locator(".ask-mark").first.text_content() == "Give an answer first."
+    assert page.locator(".ask-mark").first.text_content() == "Choose one first."
     assert not page.locator(".ask details p").first.is_visible()
+
+
+@pytest.mark.parametrize(
+    "answer, unit, typed, said",
+    [
+        (1500, "ms", "1,500", "Right."),
+        (1500, "ms", "1 500 ms", "Right."),
+        (1500, "ms", "1.5e3", "Right."),
+        (1.5, "s", "1,5", "Right."),
+        (0.528, "", "0,528", "Right."),
+        (2303, "", "2,303", "Right."),
+        (2.303, "", "2,303", "Right."),
+        (9.5, "ms", "about 9.47", "Right."),
+        (9.5, "ms", "~9.3", "Right."),
+        (9.5, "ms", "9.0", "Not quite: see the working."),
+        (-4, "", "−4", "Right."),
+        (53.5, "ms", "53.5 s", "Type the number alone, in ms."),
+        (53.5, "tok/s", "53.5 tok/s", "Right."),
+        (53.5, "ms", "abc", "Type a number first, for example 9.5."),
+        (53.5, "ms", "", "Type a number first, for example 9.5."),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(chromium, answer, unit, typed, said):
+    question = ask("How much?", answer, unit=unit, why="because")
+    page = chromium.new_page()
+    page.set_content(question._repr_mimebundle_()["text/html"])
+    page.locator("input").fill(typed)
+    page.locator(".ask-check").click()
+    assert page.locator(".ask-mark").text_content() == said
+    page.close()

@@ -1,38 +1,53 @@
 // Marks the questions of a page: each `.ask-variant` form carries its answer.
 (() => {
-  const number = (text) => {
-    const plain = text
-      .replace(/[\s_']/g, "")
-      .replace(/,(?=\d{3}(\D|$))/g, "") // 1,500 is fifteen hundred …
-      .replace(",", ".") // … and 1,5 one and a half
-      .replace(/[−–]/g, "-");
-    const found = plain.match(/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?/i);
-    return found ? Number(found[0]) : NaN;
+  // The readings of a typed number: 1,500 is fifteen hundred; 1,5 and 0,528 have a decimal comma;
+  // 2,303 may be either.
+  const readings = (text) => {
+    const plain = text.replace(/[\s_'’]/g, "").replace(/[−–]/g, "-");
+    const found = plain.match(/[-+]?(\d[\d.,]*|[.,]\d+)(e[-+]?\d+)?/i);
+    if (!found) return { numbers: [], rest: plain };
+    const numbers = [found[0].replace(/,/g, ""), found[0].replace(",", ".")].map(Number);
+    return { numbers: numbers.filter((n) => !Number.isNaN(n)), rest: plain.replace(found[0], "") };
   };
 
+  // "Right.", "Not quite …", or what to do first.
   const verdict = (form) => {
-    const { answer, tolerance } = form.dataset;
+    const { answer, tolerance, unit } = form.dataset;
+    let right;
     if (tolerance === undefined) {
       const chosen = form.querySelector("input:checked");
-      return chosen ? chosen.value === answer : null;
+      if (!chosen) return "Choose one first.";
+      right = chosen.value === answer;
+    } else {
+      const text = form.querySelector("input").value;
+      const { numbers, rest } = readings(text);
+      const bare = (words) => words.replace(/[^a-zµ%/$]/gi, "").toLowerCase();
+      if (!numbers.length) return "Type a number first, for example 9.5.";
+      if (/[a-zµ%$]/i.test(rest) && !["", "about", bare(unit)].includes(bare(rest))) {
+        return `Type the number alone${unit ? ", in " + unit : ""}.`;
+      }
+      const reach = Math.max(tolerance * Math.abs(answer), 1e-12);
+      right = numbers.some((n) => Math.abs(n - answer) <= reach);
     }
-    const typed = number(form.querySelector("input").value);
-    if (Number.isNaN(typed)) return null;
-    return Math.abs(typed - answer) <= Math.max(tolerance * Math.abs(answer), 1e-12);
+    return right ? "Right." : "Not quite: see the working.";
   };
 
   const mark = (form) => {
-    const right = verdict(form);
+    const said = verdict(form);
     const line = form.querySelector(".ask-mark");
-    line.className = "ask-mark" + (right === null ? "" : right ? " right" : " wrong");
-    line.textContent = right === null ? "Give an answer first." : right ? "Right." : "Not quite: see the working.";
-    if (right !== null) form.querySelector("details").open = true;
+    const kind = { "Right.": "right", "Not quite: see the working.": "wrong" }[said];
+    line.className = "ask-mark " + (kind || "");
+    line.textContent = said;
+    if (kind) form.querySelector("details").open = true;
   };
 
   const wake = (ask) => {
     const forms = [...ask.querySelectorAll(".ask-variant")];
     forms.forEach((form, i) => {
       form.querySelector(".ask-check").disabled = false;
+      form.addEventListener("input", () => {
+        form.querySelector(".ask-mark").textContent = "";
+      });
       form.addEventListener("submit", (event) => {
         event.preventDefault();
         mark(form);
