@@ -177,9 +177,9 @@ def draw(
 
     Source: data/trace_quantiles.json, which names the traces.
     Left out: any tie between prompt and output, drawn independently (Azure's correlations: -0.11
-    chat, 0.00 code; but in chat the output depends on the prompt's quarter: see the source); bursts;
-    the hour of the day; shared prefixes; the shape of the longest 0.5 %, a straight line to the
-    maximum (it lifts the code trace's mean output from 27.9 to 30).
+    chat, 0.00 code; but in chat the output depends on the prompt's quarter: see the source);
+    bursts; the hour of the day; shared prefixes; the shape of the longest 0.5 %, a straight line
+    to the maximum (it lifts the code trace's mean output from 27.9 to 30).
     Raises ValueError for an unknown name, a count below 1 and a rate that is not positive.
 
     >>> trace = draw(count=1000, rate_per_s=2, seed=1)

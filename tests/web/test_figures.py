@@ -7,7 +7,6 @@ import pytest
 
 from chapters import each_chapter, figures
 from reader import note, picture, put
-
 from servesim.quiz import ask
 
 

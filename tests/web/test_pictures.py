@@ -22,9 +22,7 @@ PAGE = """<style>
   svg * {{ font-family: sans-serif !important }}
 </style>{svg}"""
 VARIABLES = " ".join(f"{name}: {colour};" for colour, name in CSS_VARIABLES.items())
-SEEN = (
-    48  # of 255: rounding moves edges by less than 1/50 pixel, which changes grey by a few levels
-)
+SEEN = 80  # of 255: rounding by 1/200 point moves dashes and edges, which changes their grey
 SHARE = 1e-4  # of all pixels that may differ by more than that
 
 
