@@ -40,7 +40,7 @@ class Question:
             fields = (
                 '<p><label>Your answer: <input type="text" inputmode="decimal" autocomplete="off" '
                 f"data-lm-suppress-shortcuts></label> {escape(self.unit)} "
-                f"(within {self.tolerance * 100:g} %)</p>"
+                f"({f'within {self.tolerance * 100:g} %' if self.tolerance else 'exactly'})</p>"
             )
         more = '<button type="button" class="ask-next">Another one</button>' if several else ""
         return (
