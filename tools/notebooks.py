@@ -31,7 +31,8 @@ def in_form(notebook: dict, stem: str) -> dict:
         if cell["cell_type"] == "code":
             count += 1
             cell["execution_count"] = count  # nbval fails a cell that has outputs and no count
-            cell["outputs"] = [kept for o in cell["outputs"] if (kept := _output(o, count))]
+            kept = [output for o in cell["outputs"] if (output := _output(o, count))]
+            cell["outputs"] = _merge_streams(kept)
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     notebook["metadata"] = {"kernelspec": kernel, "language_info": {"name": "python"}}
     notebook["nbformat"], notebook["nbformat_minor"] = 4, 5
@@ -46,6 +47,19 @@ def _output(output: dict, count: int) -> dict | None:
     if "execution_count" in output:
         output["execution_count"] = count
     return output if output["data"] else None
+
+
+def _merge_streams(outputs: list[dict]) -> list[dict]:
+    """One stream for what a kernel happened to send in several parts."""
+    merged = []
+    for output in outputs:
+        last = merged[-1] if merged else {}
+        if output["output_type"] == "stream" and last.get("name") == output["name"]:
+            text = "".join(last["text"]) + "".join(output["text"])
+            last["text"] = text.splitlines(keepends=True)
+        else:
+            merged.append(output)
+    return merged
 
 
 def written(notebook: dict) -> str:
