@@ -108,8 +108,8 @@ class Preemption:
     victim   newest, oldest or largest; or a function of the candidates
     restore  Recompute(), Replay() or Swap(...)
     to_head  back to the head of the queue, or to its tail
-    guard    tokens that a sequence may make after each admission before it can be a victim
-             (when everybody is protected, nobody is)
+    guard    steps that a sequence runs after each admission before it can be a victim. When
+             memory is short and everybody is protected, nobody is
     """
 
     victim: Victim = newest
@@ -117,6 +117,10 @@ class Preemption:
     to_head: bool = True
     guard: int = 0
 
+    def unguarded(self, running: list[Sequence]) -> list[Sequence]:
+        """Those that have run for long enough."""
+        return [s for s in running if s.steps >= self.guard]
+
     def choose(self, running: list[Sequence]) -> Sequence:
-        free = [s for s in running if s.made - s.made_before >= self.guard]
-        return self.victim(free or running)
+        """Who goes when memory is short."""
+        return self.victim(self.unguarded(running) or running)

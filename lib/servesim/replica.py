@@ -188,12 +188,9 @@ class Replica:
         while len(self.running) >= self.slots or not self.cache.start(
             sequence.index, cached, **size
         ):
-            below = [s for s in self.running if self.order.overtakes(sequence, s)]
-            if not below:
+            last = self.overtaken(sequence)
+            if last is None:
                 return False
-            last = below[0]
-            for other in below:
-                last = other if self.order.overtakes(last, other) else last
             self.preempt(last)
         self.waiting.remove(sequence)
         self.running.append(sequence)
@@ -201,9 +198,17 @@ class Replica:
         self.note_admission(sequence)
         return True
 
+    def overtaken(self, sequence: Sequence) -> Sequence | None:
+        """The running one that it may push out first, if any."""
+        last = None
+        for other in self.preemption.unguarded(self.running):
+            if self.order.overtakes(last or sequence, other):
+                last = other
+        return last
+
     def note_admission(self, sequence: Sequence) -> None:
         self.admissions += 1
-        sequence.turn, sequence.made_before = self.admissions, sequence.made
+        sequence.turn, sequence.steps = self.admissions, 0
         sequence.admitted = self.now if sequence.admitted is None else sequence.admitted
         self.order.admitted(sequence)
         if self.decodes(sequence):
@@ -253,6 +258,7 @@ class Replica:
         gained = []
         for sequence, tokens in self.shares.items():
             sequence.cached += tokens
+            sequence.steps += 1
             if sequence.cached == sequence.prompt + sequence.made:
                 sequence.made += 1
                 gained.append(sequence.index)

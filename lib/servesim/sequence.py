@@ -24,7 +24,7 @@ class Sequence:
     finish: int | None = None
     admitted: int | None = None  # when it was first admitted
     turn: int = 0  # number of its last admission, counted over all
-    made_before: int = 0  # tokens delivered at its last admission
+    steps: int = 0  # that it took part in since then
     swapped: int = 0  # tokens that wait in the host's memory
     found: int = 0  # prompt tokens that were found in the cache, over all admissions
     preempted: int = 0  # times
