@@ -163,7 +163,8 @@ class Contiguous:
     ) -> bool:
         """Set a piece aside for a new sequence that caches `tokens`, or change nothing."""
         room = self.room(prompt, output)
-        start = self.memory.take(room)
+        fits = max(tokens, prompt + output) <= room
+        start = self.memory.take(room) if fits else None
         if start is None:
             return False
         self._pieces[key], self.tokens[key] = (start, room), tokens
@@ -184,7 +185,7 @@ class Contiguous:
 
     def waste(self, need: int = 1) -> Waste:
         """Who holds the tokens now, if the next request sets `need` aside."""
-        later = sum(self._final[key] - cached for key, cached in self.tokens.items())
+        later = sum(max(0, self._final[key] - cached) for key, cached in self.tokens.items())
         small = self.memory.too_small(need)
         internal = self.reserved - self.used - later
         return Waste(self.used, later, internal, small, self.memory.free - small)

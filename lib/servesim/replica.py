@@ -116,7 +116,9 @@ class Replica:
                 self.admit(room)
 
     def decodes(self, sequence: Sequence) -> bool:
-        return 0 < sequence.made < sequence.output and self.piece(sequence) == 1
+        """Is its prompt cached, and one token to compute?"""
+        cached = sequence.made > 0 and sequence.cached >= sequence.prompt
+        return cached and not sequence.done and self.piece(sequence) == 1
 
     def piece(self, sequence: Sequence) -> int:
         """Tokens that it could compute in one step."""
