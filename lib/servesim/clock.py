@@ -150,7 +150,10 @@ def of(
     one = plan(new_tokens=1, kv_bytes=token, pairs=1)
 
     @lru_cache(None)
+    def without_attention(new_tokens: int) -> int:
+        return ticks(plan(new_tokens=new_tokens).total_s)
+
     def fixed(decodes: int, prompt_tokens: int) -> int:
-        return ticks(plan(new_tokens=decodes + prompt_tokens).total_s)
+        return without_attention(decodes + prompt_tokens)
 
     return Linear(fixed, read=ticks(one.kv_s), score=ticks(one.attention_s))

@@ -37,8 +37,8 @@ class Restore(Protocol):
     def back(self, sequence: Sequence) -> int:
         """Called when it is admitted again. Returns fs that the move takes."""
 
-    def piece(self, sequence: Sequence) -> int:
-        """Tokens, at most, that one step computes of those whose ids are known."""
+    def prefill(self, sequence: Sequence) -> int:
+        """Tokens that it has to have cached, on admission, before it decodes one by one."""
 
 
 class Recompute:
@@ -54,8 +54,8 @@ class Recompute:
     def back(self, sequence: Sequence) -> int:
         return 0
 
-    def piece(self, sequence: Sequence) -> int:
-        return sequence.left
+    def prefill(self, sequence: Sequence) -> int:
+        return sequence.known
 
 
 class Replay:
@@ -71,8 +71,8 @@ class Replay:
     def back(self, sequence: Sequence) -> int:
         return 0
 
-    def piece(self, sequence: Sequence) -> int:
-        return max(1, sequence.prompt - sequence.cached)
+    def prefill(self, sequence: Sequence) -> int:
+        return sequence.prompt
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ class Swap:
         sequence.cached, sequence.swapped = sequence.swapped, 0
         return self._fs(sequence.cached)
 
-    def piece(self, sequence: Sequence) -> int:
-        return sequence.left
+    def prefill(self, sequence: Sequence) -> int:
+        return sequence.swapped if sequence.made else sequence.prompt
 
     def _fs(self, tokens: int) -> int:
         return round(tokens * self.bytes_per_token / self.link_bytes_per_s * SECOND)

@@ -115,15 +115,6 @@ class Replica:
             if not self.preempted:
                 self.admit(room)
 
-    def decodes(self, sequence: Sequence) -> bool:
-        """Is its prompt cached, and one token to compute?"""
-        cached = sequence.made > 0 and sequence.cached >= sequence.prompt
-        return cached and not sequence.done and self.piece(sequence) == 1
-
-    def piece(self, sequence: Sequence) -> int:
-        """Tokens that it could compute in one step."""
-        return self.preemption.restore.piece(sequence)
-
     def go_on(self, room: float) -> float:
         """Give the running ones their tokens, preempting where blocks are short."""
         for sequence in self.running[:]:
@@ -131,7 +122,7 @@ class Replica:
                 if self.grow(sequence, sequence.cached + 1):
                     self.shares[sequence] = 1
             elif not sequence.done and sequence in self.running:
-                tokens = min(self.piece(sequence), room)
+                tokens = min(sequence.piece, room)
                 if tokens > 0 and self.grow(sequence, sequence.cached + tokens):
                     self.shares[sequence] = tokens
                     room -= tokens
@@ -173,7 +164,8 @@ class Replica:
         while self.waiting and room > 0:
             sequence = self.order.first(self.waiting, self.now)
             sequence.cached = sequence.swapped or self.cache.found(sequence.blocks, sequence.known)
-            tokens = self.piece(sequence)
+            sequence.prefill = self.preemption.restore.prefill(sequence)
+            tokens = sequence.piece
             if not self.batching.whole:
                 tokens = min(tokens, room)
             elif tokens > room and prompts:
@@ -213,7 +205,7 @@ class Replica:
         sequence.turn, sequence.steps = self.admissions, 0
         sequence.admitted = self.now if sequence.admitted is None else sequence.admitted
         self.order.admitted(sequence)
-        if self.decodes(sequence):
+        if sequence.cached >= sequence.prefill:
             self.decoding.add(sequence)
         if sequence.swapped:
             self.moving += self.preemption.restore.back(sequence)
@@ -269,7 +261,7 @@ class Replica:
                 if sequence.made == sequence.output:
                     self.over(sequence)
                     continue
-            if sequence not in self.decoding and self.decodes(sequence):
+            if sequence.cached >= sequence.prefill:
                 self.decoding.add(sequence)
         self.fruitless = 0 if gained else self.fruitless
         return gained

@@ -24,6 +24,7 @@ class Sequence:
     finish: int | None = None
     admitted: int | None = None  # when it was first admitted
     turn: int = 0  # number of its last admission, counted over all
+    prefill: int = 0  # tokens to have cached before it decodes, one at a time
     steps: int = 0  # that it took part in since then
     swapped: int = 0  # tokens that wait in the host's memory
     found: int = 0  # prompt tokens that were found in the cache, over all admissions
@@ -35,9 +36,9 @@ class Sequence:
         return self.prompt + self.made
 
     @property
-    def left(self) -> int:
-        """Known tokens that are not cached: 1 while it decodes."""
-        return self.prompt + self.made - self.cached
+    def piece(self) -> int:
+        """Tokens that it could compute in one step."""
+        return max(1, self.prefill - self.cached)
 
     @property
     def done(self) -> bool:
