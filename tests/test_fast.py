@@ -9,6 +9,7 @@ import replicas
 from servesim import engine, fast
 from servesim.batching import Chunked, Mixed
 from servesim.cache import Paged
+from servesim.leaper import steps_within
 
 settings_many = settings(max_examples=3000)
 
@@ -50,3 +51,12 @@ def test_equal(requests, clock, blocks, block, slots):
 )
 def test_equal_with_chunks(requests, clock, blocks, block, slots, budget):
     same(requests, clock, blocks, block, slots, budget)
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**4), st.integers(0, 10**4))
+def test_steps_within(gap, one, grow):
+    def took(k):
+        return k * one + grow * (k * (k - 1) // 2)
+
+    k = steps_within(gap, one, grow)
+    assert took(k) >= gap and (k == 1 or took(k - 1) < gap)

@@ -1,5 +1,6 @@
 """What a run leaves behind: arrays over requests, over steps and over tokens."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -68,7 +69,7 @@ class Run:
         return ~self.refused
 
 
-def seconds(times: list[int | None]) -> np.ndarray:
+def seconds(times: Iterable[int | None]) -> np.ndarray:
     """fs to s; None becomes NaN."""
     return np.array([np.nan if t is None else t / SECOND for t in times], dtype=float)
 
