@@ -178,9 +178,7 @@ moves = st.lists(
     max_size=60,
 )
 caches = st.one_of(
-    st.builds(
-        Paged, blocks=st.integers(1, 12), block=st.integers(1, 5), share=st.booleans()
-    ),
+    st.builds(Paged, blocks=st.integers(1, 12), block=st.integers(1, 5), share=st.booleans()),
     st.builds(
         Contiguous,
         st.builds(Buddy, st.integers(1, 70)) | st.builds(Anywhere, st.integers(1, 70)),

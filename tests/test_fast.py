@@ -11,7 +11,7 @@ from servesim.batching import Chunked, Mixed
 from servesim.cache import Paged
 from servesim.leaper import steps_within
 
-settings_many = settings(max_examples=3000)
+settings_many = settings(max_examples=1500)
 
 
 def same(requests, clock, blocks, block, slots, budget):

@@ -62,9 +62,7 @@ def test_static_and_continuous_in_two_slots():  # Ex 31, 32
     assert continuous.working.sum() / (2 * 10) == 0.95
 
 
-@given(
-    st.integers(1, 6), st.integers(1, 4), st.integers(1, 30), st.integers(1, 20), st.booleans()
-)
+@given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 30), st.integers(1, 20), st.booleans())
 def test_static_is_continuous_for_equal_requests(batches, slots, prompt, output, padded):
     requests = [Request(1.5, prompt, output)] * (batches * slots)
     clock = by_hand(step_s=0.02, decode_s=0.001, prompt_token_s=0.0005)
@@ -230,9 +228,7 @@ def pressed(**how):
     return simple(STAGGERED, 3, cache=plenty(55), preemption=Preemption(**how))
 
 
-@pytest.mark.parametrize(
-    "victim, index, lost", [(largest, 0, 40), (newest, 2, 5), (oldest, 0, 40)]
-)
+@pytest.mark.parametrize("victim, index, lost", [(largest, 0, 40), (newest, 2, 5), (oldest, 0, 40)])
 def test_the_victim(victim, index, lost):  # Ex 45: the largest goes, 40 tokens are lost
     r = pressed(victim=victim)
     assert r.cache_tokens_used[39] == 55 and r.preempted[40] == 1

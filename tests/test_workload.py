@@ -69,7 +69,9 @@ def test_mooncake(tmp_path):
     path = write(tmp_path / "m.jsonl", *(json.dumps(row) for row in rows))
     trace = read_trace(path)
     one, two = trace
-    assert one == Request(0.0, 1000, 5, blocks=(0, 1)) and two == Request(1.5, 600, 1, blocks=(0, 2))
+    assert one == Request(0.0, 1000, 5, blocks=(0, 1)) and two == Request(
+        1.5, 600, 1, blocks=(0, 2)
+    )
     assert trace.blocks == ((0, 1), (0, 2))
     for row in rows:
         del row["hash_ids"]

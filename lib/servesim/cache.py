@@ -116,7 +116,10 @@ class Paged:
             self._cached.pop(block, None)
             self._hold(block, self.block)
         self.tables[key], self._ids[key] = shared, ids
-        self.tokens[key], self._final[key] = len(shared) * self.block, max(prompt + output - 1, tokens)
+        self.tokens[key], self._final[key] = (
+            len(shared) * self.block,
+            max(prompt + output - 1, tokens),
+        )
         return self.grow(key, tokens)
 
     def grow(self, key: Hashable, tokens: int) -> bool:

@@ -6,7 +6,7 @@ equality. Seconds exist at the edges only.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
 from servesim import costs
@@ -149,11 +149,12 @@ def of(
     plan = partial(costs.step, model, chip, tp=tp, weights=weights, reach=reach)
     one = plan(new_tokens=1, kv_bytes=token, pairs=1)
 
-    @lru_cache(None)
-    def without_attention(new_tokens: int) -> int:
-        return ticks(plan(new_tokens=new_tokens).total_s)
+    known: dict[int, int] = {}  # new tokens: fs without attention
 
     def fixed(decodes: int, prompt_tokens: int) -> int:
-        return without_attention(decodes + prompt_tokens)
+        new_tokens = decodes + prompt_tokens
+        if new_tokens not in known:
+            known[new_tokens] = ticks(plan(new_tokens=new_tokens).total_s)
+        return known[new_tokens]
 
     return Linear(fixed, read=ticks(one.kv_s), score=ticks(one.attention_s))

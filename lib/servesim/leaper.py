@@ -202,11 +202,11 @@ class Leaper:
             room, lost = self.go_on(room, chunks, lost)
         if not lost:
             self.admit(n + (self.partial is not None or len(chunks)), room, chunks)
-        tokens = sum(chunk[1] for chunk in chunks)
-        took = self.clock.fixed(n, tokens)
-        took += self.clock.score * sum(t * c + t * (t + 1) // 2 for _, t, c in chunks)
-        read = self.base + n * (g - 1) + sum(chunk[2] for chunk in chunks)
-        self.now += took + self.clock.read * read
+        tokens, pairs, read = 0, 0, self.base + n * (g - 1)
+        for _, t, c in chunks:
+            tokens, pairs, read = tokens + t, pairs + t * c + t * (t + 1) // 2, read + c
+        clock = self.clock
+        self.now += clock.fixed(n, tokens) + clock.score * pairs + clock.read * read
         self.step += 1
         for i, t, c in chunks:
             if t + c == self.size[i]:
@@ -291,7 +291,10 @@ class Leaper:
 
 def taken(turns: list[int], at: int, steps: int) -> int:
     """Blocks taken in fewer steps than a block has tokens, from residue `at` on."""
-    return sum(turns[at : at + steps]) + sum(turns[: max(0, at + steps - len(turns))])
+    end = at + steps
+    if end <= len(turns):
+        return sum(turns[at:end])
+    return sum(turns[at:]) + sum(turns[: end - len(turns)])
 
 
 def steps_within(gap: int, one: int, grow: int) -> int:
@@ -304,9 +307,9 @@ def steps_within(gap: int, one: int, grow: int) -> int:
     (3, 2, 3)
     """
     k = -(-gap // one)
-    if grow * k > 8 * one:
+    if k > 8 and grow * k > 8 * one:
         b = 2 * one - grow
         k = (isqrt(b * b + 8 * grow * gap) - b) // (2 * grow) + 1
     while k > 1 and (k - 1) * one + grow * ((k - 1) * (k - 2) // 2) >= gap:
         k -= 1
-    return max(k, 1)
+    return k if k > 1 else 1
