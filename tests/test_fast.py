@@ -1,8 +1,7 @@
 """The fast path against the readable loop: equal to the femtosecond, on random runs."""
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import replicas
@@ -11,16 +10,15 @@ from servesim.batching import Chunked, Mixed
 from servesim.cache import Paged
 from servesim.leaper import steps_within
 
-settings_many = settings(max_examples=1500)
+settings_many = settings(max_examples=1500, phases=[Phase.explicit, Phase.generate])
 
 
-def same(requests, clock, blocks, block, slots, budget):
+def same(requests, clock, blocks, block, slots, budget, share=False):
     """Both ways to serve; the arrays that both have are equal, bit by bit."""
-    quick = fast.serve(
-        requests, clock=clock, blocks=blocks, block=block, slots=slots, budget=budget
-    )
+    limits = dict(blocks=blocks, block=block, slots=slots, budget=budget, share=share)
+    quick = fast.serve(requests, clock=clock, **limits)
     batching = Mixed() if budget is None else Chunked(budget)
-    cache = Paged(blocks=blocks, block=block)
+    cache = Paged(blocks=blocks, block=block, share=share)
     r = engine.serve(requests, clock=clock, cache=cache, slots=slots, batching=batching)
     for name in ("arrival_s", "ttft_s", "finish_s", "preemptions", "refused"):
         assert np.array_equal(getattr(quick, name), getattr(r, name), equal_nan=True), name
@@ -51,6 +49,12 @@ def test_equal(requests, clock, blocks, block, slots):
 )
 def test_equal_with_chunks(requests, clock, blocks, block, slots, budget):
     same(requests, clock, blocks, block, slots, budget)
+
+
+@settings_many
+@given(replicas.requests, replicas.clocks, st.integers(6, 30), st.integers(1, 8))
+def test_equal_with_shared_prefixes(requests, clock, blocks, slots):
+    same(requests, clock, blocks, replicas.BLOCK, slots, None, share=True)
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**4), st.integers(0, 10**4))

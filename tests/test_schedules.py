@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from servesim import metrics
 from servesim.batching import Chunked, DecodeFirst, Mixed, PrefillFirst, Static
 from servesim.cache import Paged
-from servesim.clock import MS, SECOND, Chunk, Work, by_hand
+from servesim.clock import SECOND, Chunk, Work, by_hand
 from servesim.contiguous import Anywhere, Contiguous
 from servesim.engine import serve
 from servesim.order import (

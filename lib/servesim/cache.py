@@ -93,9 +93,10 @@ class Paged:
         return self._count(prompt + output - 1) <= self.blocks
 
     def found(self, ids: Sequence[int], known: int) -> int:
-        """Tokens at the start of `known` ones with these block ids that are cached already.
+        """Tokens at the start of `known` ones that are cached already.
 
-        The last known token is always computed, since the next one comes out of it.
+        ids  of the prompt's full blocks. The last known token is always computed, since the next
+             one comes out of it
         """
         return self.block * len(self._leading(ids, known))
 

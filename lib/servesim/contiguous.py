@@ -129,6 +129,8 @@ class Contiguous:
     7
     """
 
+    block = 1  # token by token
+
     def __init__(self, memory: Anywhere | Buddy, room: Room = oracle):
         self.memory, self.room = memory, room
         self.tokens: dict[Hashable, int] = {}  # cached tokens of each sequence

@@ -11,6 +11,7 @@ import numpy as np
 from servesim.checks import at_least
 from servesim.clock import SECOND, Linear, ticks
 from servesim.leaper import Leaper
+from servesim.prefixes import Prefixes
 from servesim.record import seconds
 from servesim.workload import Request, Trace
 
@@ -47,14 +48,17 @@ def serve(
     block: int = 16,
     slots: int,
     budget: int | None = None,
+    share: bool = False,
 ) -> Served:
     """`engine.serve(requests, cache=Paged(blocks=blocks, block=block), ...)` without its steps.
 
     budget  tokens in one step: chunked prefill, `Chunked(budget)`; None: `Mixed()`
+    share   find prompts' blocks again by their ids, as `Paged(share=True)` does
 
     Source: as `engine.serve`.
-    Left out: every other policy, shared prefixes, and what happens in each step.
-    Raises ValueError for arguments out of range and requests without prompt or output.
+    Left out: every other policy, sharing together with chunks, and what happens in each step.
+    Raises ValueError for arguments out of range, requests without prompt or output, and `share`
+    with a `budget`.
 
     >>> from servesim.clock import by_hand
     >>> clock = by_hand(step_s=0.020, prompt_token_s=0.0005)
@@ -63,8 +67,12 @@ def serve(
     ([0.1], [0.14], 3)
     """
     at_least(1, blocks=blocks, block=block, slots=slots, budget=1 if budget is None else budget)
+    if share and budget is not None:
+        raise ValueError(f"budget must be None when prefixes are shared, got {budget}")
+    requests = requests if isinstance(requests, Trace) else list(requests)
     arrival, prompt, output = _columns(requests)
-    leaper = Leaper(arrival, prompt, output, clock, blocks, block, slots, budget)
+    prefixes = _prefixes(requests, block) if share else None
+    leaper = Leaper(arrival, prompt, output, clock, blocks, block, slots, budget, prefixes)
     leaper.run()
     first = (None if f is None else f - a for f, a in zip(leaper.first, arrival, strict=True))
     return Served(
@@ -93,3 +101,9 @@ def _columns(requests: Trace | Iterable[Request]) -> tuple[list[int], np.ndarray
         at_least(1, prompt_tokens=prompt.min(), output_tokens=output.min())
         at_least(0, arrival_s=arrival_s.min())
     return [ticks(t) for t in arrival_s.tolist()], prompt, output
+
+
+def _prefixes(requests: Trace | list[Request], block: int) -> Prefixes:
+    """The ids of full prompt blocks, by arrival."""
+    rows = sorted(requests, key=lambda request: request.arrival_s)
+    return Prefixes([row.blocks[: row.prompt_tokens // block] for row in rows])

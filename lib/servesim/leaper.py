@@ -16,6 +16,7 @@ from math import isqrt
 import numpy as np
 
 from servesim.clock import Linear
+from servesim.prefixes import Prefixes
 
 FOREVER = float("inf")
 
@@ -37,6 +38,7 @@ class Leaper:
         block: int,
         slots: int,
         budget: int | None,
+        prefixes: Prefixes | None,
     ):
         self.clock, self.block, self.slots, self.budget = clock, block, slots, budget
         count = len(arrival)
@@ -53,13 +55,16 @@ class Leaper:
         self.head = self.tail = 0  # queue[head:tail] waits
         self.ahead: list[int] = []  # preempted: they wait before the queue, the first one last
         self.admitted: list[int] = []  # in this order; who is done stays until it comes up
+        self.turn: dict[int, int] = {}  # number of its last admission, where prefixes are shared
+        self.joined = 0
         self.shift = count.bit_length()
         self.ends: list[int] = []  # of the running, a heap of (last step << shift) + index
         self.base = 0  # sum over the running of context - step
         self.turns = [0] * block  # running ones that take a block when step % block is this
         self.partial: int | None = None  # the one whose prompt is computed in part
         self.cached = 0  # tokens of it
-        self.free = blocks
+        self.prefixes = prefixes
+        self.free = blocks  # that can be handed out: idle shared ones are among them
         self.now = self.idle = 0  # fs
         self.step = 0  # the next one
 
@@ -76,7 +81,7 @@ class Leaper:
             else:
                 self.idle += self.times[self.tail] - self.now
                 self.now = self.times[self.tail]
-            if self.budget is None:
+            if self.budget is None and self.prefixes is None:
                 self.sprint()
 
     def sprint(self) -> None:
@@ -154,8 +159,25 @@ class Leaper:
         if len(self.ends) >= self.slots or room <= 0 or not (self.ahead or self.head < self.tail):
             return False
         i = self.ahead[-1] if self.ahead else self.queue[self.head]
-        need = -(-min(self.size[i], room) // self.block)
-        return need <= self.free - self.turns[self.step % self.block]
+        _, need, idle = self.needs(i, room)
+        return need <= self.free - idle - self.turns[self.step % self.block]
+
+    def needs(self, i: int, room: float) -> tuple[int, int, int]:
+        """(tokens found in the cache, new blocks, found blocks that are idle) on admission."""
+        if self.prefixes is None:
+            return 0, -(-min(self.size[i], room) // self.block), 0
+        found, idle = self.prefixes.leading(i, (self.size[i] - 1) // self.block)
+        return found * self.block, self.need[i] - found, idle
+
+    def take(self, blocks: int) -> None:
+        self.free -= blocks
+        if self.prefixes is not None:
+            self.prefixes.evict(self.free)
+
+    def give(self, i: int, blocks: int) -> None:
+        self.free += blocks
+        if self.prefixes is not None:
+            self.free -= self.prefixes.release(i)
 
     def room(self, decoding: int) -> float:
         """Prompt tokens that a step can take."""
@@ -176,7 +198,7 @@ class Leaper:
             k = steps_within(gap, one, read * n)
         self.now += k * one + read * n * (k * (k - 1) // 2)
         at = g % self.block
-        self.free -= k // self.block * n + taken(self.turns, at, k % self.block)
+        self.take(k // self.block * n + taken(self.turns, at, k % self.block))
         self.step += k
         self.retire()
 
@@ -192,10 +214,13 @@ class Leaper:
         """One step of any kind."""
         g, at = self.step, self.step % self.block
         room, lost = self.room(len(self.ends)), False
-        while self.turns[at] > self.free:
+        grown = 0  # sequences that have their block: the oldest, and never a victim
+        while self.turns[at] - grown > self.free:
+            grown += self.free
+            self.take(self.free)
             self.preempt()
             lost = True
-        self.free -= self.turns[at]
+        self.take(self.turns[at] - grown)
         n = len(self.ends)
         chunks: list[tuple[int, int, int]] = []  # (index, tokens, cached)
         if self.partial is not None:
@@ -233,18 +258,22 @@ class Leaper:
         """Admit from the queue until slots, tokens or blocks are short."""
         while held < self.slots and room > 0 and (self.ahead or self.head < self.tail):
             i = self.ahead[-1] if self.ahead else self.queue[self.head]
-            tokens = min(self.size[i], room)
-            need = -(-tokens // self.block)
-            if need > self.free:
+            found, need, idle = self.needs(i, room)
+            if need > self.free - idle:
                 return
             if self.ahead:
                 self.ahead.pop()
             else:
                 self.head += 1
-            self.free -= need
+            if self.prefixes is not None:
+                self.prefixes.hold(i, found // self.block)
+            self.take(need + idle)
+            if self.prefixes is not None:
+                self.prefixes.name(i, found // self.block)
+            tokens = min(self.size[i] - found, room)
             held, room = held + 1, room - tokens
-            chunks.append((i, tokens, 0))
-            if tokens < self.size[i]:
+            chunks.append((i, tokens, found))
+            if found + tokens < self.size[i]:
                 self.partial, self.cached = i, tokens
 
     def join(self, i: int, g: int) -> None:
@@ -255,17 +284,23 @@ class Leaper:
         self.base -= late
         self.turns[(1 + late) % self.block] += 1
         self.admitted.append(i)
+        self.joined += 1
+        self.turn[i] = self.joined
         heapq.heappush(self.ends, (late + self.final[i]) << self.shift | i)
 
     def retire(self) -> None:
         """Let go whose last step is over."""
+        over = []
         while self.ends and self.ends[0] >> self.shift < self.step:
-            i = heapq.heappop(self.ends) & ((1 << self.shift) - 1)
+            over.append(heapq.heappop(self.ends) & ((1 << self.shift) - 1))
+        if self.prefixes is not None and len(over) > 1:
+            over.sort(key=self.turn.__getitem__)  # idle blocks grow old in this order
+        for i in over:
             self.finish[i] = self.now
             late = self.step - 1 - self.final[i]
             self.base += late
             self.turns[(1 + late) % self.block] -= 1
-            self.free += self.last_need[i]
+            self.give(i, self.last_need[i])
 
     def preempt(self) -> None:
         """Send the most recently admitted back to the head of the queue."""
@@ -283,7 +318,7 @@ class Leaper:
             self.base += late
             self.turns[(1 + late) % self.block] -= 1
             self.size[i] = self.step - late
-            self.free -= -(self.size[i] - 1) // self.block
+            self.give(i, -(-(self.size[i] - 1) // self.block))
             self.need[i] = -(-self.size[i] // self.block)
         self.preemptions[i] += 1
         self.ahead.append(i)

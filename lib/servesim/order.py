@@ -8,7 +8,8 @@ admitted(sequence)      is called when a sequence is admitted
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence as Sequenced
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Sequenced
 
 import numpy as np
 

@@ -62,7 +62,9 @@ class Replica:
             at_least(0, arrival_s=request.arrival_s)
         except ValueError as error:
             raise ValueError(f"request {index}: {error}") from None
-        self.sequences.append(Sequence(index, ticks(request.arrival_s), *request[1:]))
+        full = request.blocks[: request.prompt_tokens // self.cache.block]
+        arrival = ticks(request.arrival_s)
+        self.sequences.append(Sequence(index, arrival, *request[1:4], blocks=full))
         heapq.heappush(self.arriving, (self.sequences[-1].arrival, index))
 
     @property
