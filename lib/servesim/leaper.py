@@ -72,7 +72,12 @@ class Leaper:
         while True:
             while self.times[self.tail] <= self.now:
                 self.tail += 1
-            if self.partial is not None or self.can_join():
+            if self.partial is not None:
+                while self.partial is not None:
+                    self.take_step()
+                    while self.times[self.tail] <= self.now:
+                        self.tail += 1
+            elif self.can_join():
                 self.take_step()
             elif self.ends:
                 self.leap()
@@ -186,10 +191,12 @@ class Leaper:
     def leap(self) -> None:
         """All steps until one ends, until an arrival can join, or until the cache is full."""
         n, g = len(self.ends), self.step
-        k = min((self.ends[0] >> self.shift) - g + 1, self.until_full())
-        if not k:
-            self.take_step()
-            return
+        k = (self.ends[0] >> self.shift) - g + 1
+        if (k // self.block + 1) * n > self.free:
+            k = min(k, self.until_full())
+            if not k:
+                self.take_step()
+                return
         read = self.clock.read
         one = self.clock.fixed(n, 0) + read * (self.base + n * (g - 1))
         waits = self.ahead or self.head < self.tail
@@ -212,20 +219,21 @@ class Leaper:
 
     def take_step(self) -> None:
         """One step of any kind."""
-        g, at = self.step, self.step % self.block
-        room, lost = self.room(len(self.ends)), False
+        g, at, lost = self.step, self.step % self.block, False
+        room = self.room(len(self.ends))
         grown = 0  # sequences that have their block: the oldest, and never a victim
         while self.turns[at] - grown > self.free:
             grown += self.free
             self.take(self.free)
             self.preempt()
             lost = True
-        self.take(self.turns[at] - grown)
+        if self.turns[at]:
+            self.take(self.turns[at] - grown)
         n = len(self.ends)
         chunks: list[tuple[int, int, int]] = []  # (index, tokens, cached)
         if self.partial is not None:
             room, lost = self.go_on(room, chunks, lost)
-        if not lost:
+        if room > 0 and not lost and (self.ahead or self.head < self.tail):
             self.admit(n + (self.partial is not None or len(chunks)), room, chunks)
         tokens, pairs, read = 0, 0, self.base + n * (g - 1)
         for _, t, c in chunks:
@@ -236,12 +244,14 @@ class Leaper:
         for i, t, c in chunks:
             if t + c == self.size[i]:
                 self.join(i, g)
-        self.retire()
+        if self.ends and self.ends[0] >> self.shift <= g:
+            self.retire()
 
     def go_on(self, room: float, chunks: list, lost: bool) -> tuple[float, bool]:
         """More of the prompt that is under way; it is preempted when it finds no block."""
         i, cached = self.partial, self.cached
-        tokens = min(self.size[i] - cached, room)
+        tokens = self.size[i] - cached
+        tokens = tokens if tokens < room else room
         more = -(-(cached + tokens) // self.block) + -cached // self.block
         if more > self.free:
             self.preempt()
