@@ -1,4 +1,7 @@
-"""When requests come: gaps of any burstiness, ramps, and users who wait for their answer."""
+"""When requests come: gaps of any burstiness, ramps, and users who wait for their answer.
+
+Each draws from a stream of its own, so that one seed may serve lengths and arrivals alike.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -26,7 +29,7 @@ def gamma(*, count: int, rate_per_s: float, cv: float = 1.0, seed: int) -> np.nd
         raise ValueError(f"rate_per_s must be a finite number > 0, got {rate_per_s}")
     if cv == 0:
         return np.arange(1, count + 1) / rate_per_s
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng((seed, 2))
     return rng.gamma(1 / cv**2, cv**2 / rate_per_s, count).cumsum()
 
 
@@ -50,7 +53,7 @@ def ramp(*, rates_per_s: Sequence[float], times_s: Sequence[float], seed: int) -
         raise ValueError(f"times_s must rise from 0, one for each rate, got {list(times_s)}")
     if not (rates >= 0).all() or not 0 < rates.max() < float("inf"):
         raise ValueError(f"rates_per_s must be >= 0 and not all 0, got {list(rates_per_s)}")
-    rng, highest = np.random.default_rng(seed), rates.max()
+    rng, highest = np.random.default_rng((seed, 3)), rates.max()
     candidates = np.sort(rng.uniform(0, times[-1], rng.poisson(highest * times[-1])))
     kept = rng.random(len(candidates)) < np.interp(candidates, times, rates) / highest
     return candidates[kept]
@@ -87,7 +90,7 @@ class ClosedLoop:
         at_least(1, users=users)
         at_least(0, think_s=think_s)
         self._lengths = iter(lengths)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng((seed, 4))
         self._think_s: Callable[[], float] = lambda: float(rng.exponential(think_s))
         sent = (self.next(i, 0.0) for i in range(users))
         self.first = [request for request in sent if request]

@@ -31,7 +31,8 @@ class Prediction:
 
     def __init__(self, *, sigma: float = 0.0, seed: int = 0):
         at_least(0, sigma=sigma)
-        self.sigma, self.rng = sigma, np.random.default_rng(seed)
+        self.sigma = sigma
+        self.rng = np.random.default_rng((seed, 1))  # not the stream that drew the lengths
         self.factors = np.ones(0)
 
     def __call__(self, sequence: Sequence) -> float:
