@@ -229,7 +229,7 @@ def test_fast_enough_for_a_slider():
         run(trace, step_s=clock, cache_tokens=200_000, slots=64)
         best_s = min(best_s, time.process_time() - start)
     print(f"300 requests in {best_s * 1e3:.0f} ms")
-    assert best_s < 0.2  # typical: 0.02 to 0.04 s; slack for a busy machine
+    assert best_s < 0.5  # typical: 0.1 s; slack for a busy machine
 
 
 @pytest.mark.parametrize(
