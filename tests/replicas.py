@@ -37,7 +37,7 @@ def request(arrival_s, prompt, output, group, tree):
 requests = st.lists(
     st.builds(
         request,
-        st.integers(0, 40).map(lambda n: n / 4) | st.floats(0, 10),
+        st.sampled_from([0.0, 0.25, 1.0]) | st.floats(0, 10),  # crowds, and single ones
         st.integers(1, 24),
         st.integers(1, 16),
         st.integers(0, 2),
