@@ -9,7 +9,7 @@ help:
 	@echo "make test       run every test: library, notebooks, built pages in a browser"
 	@echo "make lab        open the chapters in JupyterLab"
 	@echo "make site       build the pages only, into book/_build/html"
-	@echo "make bench      print the speed of drawing, of the pages and of the sliders"
+	@echo "make bench      print the speed of the simulator, of drawing, of the pages and of the sliders"
 	@echo "make notebooks  run all chapters and bring them into the committed form"
 
 book: site
@@ -27,6 +27,7 @@ test: test-env
 
 bench: test-env site
 	@$(PY) tools/browser.py
+	@$(PY) tools/bench_engine.py
 	@$(PY) tools/bench.py
 
 notebooks: env

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +27,8 @@ class Request(NamedTuple):
     arrival_s: float
     prompt_tokens: int
     output_tokens: int
+    group: int = 0  # a class of users: schedulers may tell them apart
+    blocks: tuple[int, ...] = ()  # ids of the prompt's blocks (equal id: equal start)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +48,8 @@ class Trace:
 
     def __iter__(self) -> Iterator[Request]:
         columns = (self.arrival_s, self.prompt_tokens, self.output_tokens)
-        return map(Request, *(column.tolist() for column in columns))
+        blocks = repeat(()) if self.blocks is None else self.blocks
+        return map(Request, *(column.tolist() for column in columns), repeat(0), blocks)
 
 
 def read_trace(path: str | Path) -> Trace:
