@@ -1,5 +1,13 @@
 """What all tests share. nbval compares the text of outputs; pages are compared in a browser."""
 
+from hypothesis import settings
+
+# Random tests draw the same examples on every machine, however busy it is.
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.load_profile("repeatable")
+
+collect_ignore_glob = ["*/conftest.py"]  # they hold no doctests, and share one module name
+
 
 def pytest_addoption(parser):
     parser.addoption("--site", metavar="FOLDER", help="test the book built there, not a new build")

@@ -10,6 +10,8 @@ NEEDLESS = re.compile(
     r'<link rel="preload"[^>]*>\s*|<script src="[^"]*fontawesome[^"]*/js/[^"]*"></script>\s*'
 )
 
+TABLE = '<div class="pst-scrollable-table-container">'  # a keyboard must be able to scroll it
+
 
 def _draw_beforehand(app, config):
     os.environ["SERVESIM_PRERENDER"] = "1"  # read by the kernels that execute the notebooks
@@ -26,16 +28,17 @@ def _drop_thebe(app, pagename, templatename, context, doctree):
     scripts[:] = [script for script in scripts if not names_thebe(script)]
 
 
-def _lighten(app, exception):
+def _mend_pages(app, exception):
     if exception or app.builder.format != "html":
         return
     for page in Path(app.outdir).rglob("*.html"):
         text = page.read_text(encoding="utf8")
-        page.write_text(NEEDLESS.sub("", text), encoding="utf8")
+        text = NEEDLESS.sub("", text)
+        page.write_text(text.replace(TABLE, TABLE[:-1] + ' tabindex="0">'), encoding="utf8")
 
 
 def setup(app):
     app.connect("config-inited", _draw_beforehand)
     app.connect("html-page-context", _drop_thebe, priority=900)
-    app.connect("build-finished", _lighten)
+    app.connect("build-finished", _mend_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

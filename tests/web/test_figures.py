@@ -38,6 +38,7 @@ def test_every_slider_moves_its_figure_with_mouse_and_keys(chapter, reader):
     for figure in live:
         rows = page.locator(f"#{figure.key} .live-row")
         for i, control in enumerate(figure.controls):
+            put(page, figure, tuple(c.start for c in figure.controls))
             work_control(page, figure, control, rows.nth(i))
     assert not reader.errors and not reader.refused
 

@@ -8,7 +8,10 @@ from axe_playwright_python.sync_playwright import Axe
 from chapters import CHAPTERS
 from reader import Reader, page_names
 
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+RULES = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
+    "resultTypes": ["violations"],
+}
 MODEL_PAGE = "chapters/14_bandwidth_bound.html"
 
 
@@ -60,13 +63,14 @@ def test_reads_without_javascript(chromium, address):
     visitor.context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width, scheme", [(1280, "light"), (390, "dark")])
 def test_accessibility_rules_hold(chromium, address, site, width, scheme):
     settings = dict(viewport={"width": width, "height": 900}, color_scheme=scheme)
     visitor = Reader(chromium, address, **settings)
     found = []
     for name in page_names(site):
+        if name == "index.html":  # it only leads to intro.html
+            continue
         page = visitor.open(name)
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
         for broken in Axe().run(page, options=RULES).response["violations"]:
