@@ -37,7 +37,7 @@ class Reader:
     def open(self, name: str) -> Page:
         """Open a page of the book and wait until its figures and questions are awake."""
         self.page.goto(f"{self.home}/{name}", wait_until="load")
-        self.page.wait_for_function(AWAKE)
+        self.page.wait_for_function(AWAKE, polling=50)  # a hidden page draws no frames to poll by
         return self.page
 
 

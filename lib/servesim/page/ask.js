@@ -63,6 +63,7 @@
   };
 
   const all = () => document.querySelectorAll(".ask:not([data-ready])").forEach(wake);
-  all(); // in a notebook the script follows its question …
-  document.addEventListener("DOMContentLoaded", all); // … in a page it may be ahead of some
+  // A page is first read to its end: a question may be there in part. A notebook is long complete.
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", all);
+  else all();
 })();
