@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import notebooks
-from chapters import CHAPTERS, ROOT
+from chapters import CHAPTERS, ROOT, cells
 
 CHAPTER = ROOT / "book" / "chapters" / "14_bandwidth_bound.ipynb"
 RUN = """
@@ -62,8 +62,6 @@ def clone(folder: Path) -> Path:
 
 def stored_text(chapter: Path) -> list[str]:
     """The printed lines of the committed notebook."""
-    from chapters import cells
-
     outputs = [o for cell in cells(chapter, "code") for o in cell["outputs"]]
     return "".join("".join(o["text"]) for o in outputs if o["output_type"] == "stream").split("\n")
 
