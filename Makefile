@@ -1,8 +1,6 @@
 # Two commands do everything: `make book` builds and serves the book, `make test` runs every test.
 .PHONY: help book site lab test bench notebooks constraints env test-env
 PY := .venv/bin/python
-# The slowest first: one worker builds the book while the other makes Binder's environment.
-TESTS := tests/web/test_build.py tests/web/test_kernels.py lib book/chapters tests
 
 help:
 	@echo "make book       build the book and serve it on this machine (Ctrl-C stops it)"
@@ -23,7 +21,7 @@ lab: env
 
 test: test-env
 	@$(PY) tools/browser.py
-	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --nbval --nbval-cell-timeout=60 $(TESTS)
+	$(PY) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --nbval --nbval-cell-timeout=60 lib book/chapters tests
 
 bench: test-env site
 	@$(PY) tools/browser.py

@@ -1,5 +1,6 @@
 """The notebooks as the tests read them."""
 
+import functools
 import json
 from pathlib import Path
 from unittest.mock import patch
@@ -11,6 +12,9 @@ import servesim.live
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = sorted((ROOT / "book" / "chapters").glob("*.ipynb"))
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+PAGES = ["index", "intro", "genindex", "search"]
+PAGES += [f"chapters/{path.stem}" for path in sorted((ROOT / "book" / "chapters").glob("*.*"))]
+each_page = pytest.mark.parametrize("name", [f"{page}.html" for page in PAGES])
 
 
 def cells(path: Path, kind: str) -> list[dict]:
@@ -36,8 +40,9 @@ def run_code(path: Path) -> dict:
     return names
 
 
+@functools.cache
 def figures(path: Path) -> list[servesim.live.Figure]:
-    """The figures of a chapter in order of appearance, from running its code here."""
+    """The figures of a chapter in order of appearance, from running its code here, once."""
     drawn, explore = [], servesim.live.explore
 
     def remember(*arguments, **settings):

@@ -1,7 +1,5 @@
 """A reader with a browser that can reach nothing but the book."""
 
-from pathlib import Path
-
 from playwright.sync_api import Browser, Page
 
 from servesim.live import Figure
@@ -39,12 +37,6 @@ class Reader:
         self.page.goto(f"{self.home}/{name}", wait_until="load")
         self.page.wait_for_function(AWAKE, polling=50)  # a hidden page draws no frames to poll by
         return self.page
-
-
-def page_names(site: Path) -> list[str]:
-    """Every page that can be opened, relative to the site's root."""
-    names = [page.relative_to(site).as_posix() for page in site.rglob("*.html")]
-    return sorted(name for name in names if not name.startswith("_static/"))
 
 
 def put(page: Page, figure: Figure, where: tuple[int, ...]) -> str:
