@@ -1,7 +1,5 @@
 """Caches: published and hand-counted figures, then invariants under random use."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,9 +7,7 @@ from hypothesis import strategies as st
 from servesim import memory
 from servesim.cache import Paged, chain
 from servesim.contiguous import Anywhere, Buddy, Contiguous, maximum, oracle, power_of_two
-from servesim.workload import read_trace
 
-RAW = Path(__file__).parents[2] / "shared" / "data"  # the traces, for those who have them
 LENGTHS = 50, 2000, 30, 40  # Ex 40
 TOKEN_BYTES = 1000
 
@@ -29,36 +25,6 @@ def test_paging_paper_figure_13():  # G9: 12 GiB of LLaMA-13B's cache hold 7 req
     assert slots == 15_728
     for allocator in Buddy(slots), Anywhere(slots):
         assert fill(Contiguous(allocator, maximum(2048)), [100] * 50) == 7
-
-
-@pytest.mark.parametrize(
-    "blocks, percent, rounding",
-    [
-        (1_000, 4.5, 0.05),
-        (5_000, 11, 0.5),
-        (10_000, 21, 0.5),
-        (30_000, 32.6, 0.05),
-        (50_000, 35.5, 0.05),
-        (100_000, 36.4, 0.05),
-        (200_000, 36.6, 0.05),  # more than the trace has: endless
-    ],
-)
-def test_mooncake_hit_ratio(blocks, percent, rounding):  # G10
-    assert 100 * mooncake_hits(blocks) == pytest.approx(percent, abs=rounding)
-
-
-def mooncake_hits(blocks):
-    """Hits of leading runs over all references, one prompt after the other."""
-    path = RAW / "mooncake_conversation.jsonl"
-    if not path.exists():
-        pytest.skip(f"the public trace is not in {RAW}: see data/README.md for its address")
-    cache, hits, asked = Paged(blocks=blocks, block=1, share=True), 0, 0
-    for i, ids in enumerate(read_trace(path).blocks):
-        hits += cache.found(ids, len(ids) + 1)
-        asked += len(ids)
-        assert cache.start(i, len(ids) + 1, prompt=len(ids), output=2, ids=ids)
-        cache.end(i)
-    return hits / asked
 
 
 # Counted by hand

@@ -2,7 +2,6 @@
 
 import json
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +10,8 @@ from hypothesis import strategies as st
 
 from servesim.facts import read_json
 from servesim.workload import Request, draw, read_trace
+from traces import raw
 
-RAW = Path(__file__).parents[2] / "shared" / "data"  # the traces, for those who have them
 NAMES = ("azure_2023_chat", "azure_2023_code", "mooncake_conversation")
 
 
@@ -192,13 +191,6 @@ def test_bad_arguments(call, message):
 
 
 # The traces themselves
-
-
-def raw(name):
-    path = next(RAW.glob(f"{name}.*"), None)
-    if path is None:
-        pytest.skip(f"the public trace {name} is not in {RAW}: see data/README.md for its address")
-    return read_trace(path)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -32,7 +32,10 @@ def in_form(notebook: dict, stem: str) -> dict:
             count += 1
             cell["execution_count"] = count  # nbval fails a cell that has outputs and no count
             kept = [output for o in cell["outputs"] if (output := _output(o, count))]
-            cell["outputs"] = _merge_streams(kept)
+            cell["outputs"] = merge_streams(kept)
+            for output in cell["outputs"]:
+                if output["output_type"] == "stream":
+                    output["text"] = "".join(output["text"]).splitlines(keepends=True)
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     notebook["metadata"] = {"kernelspec": kernel, "language_info": {"name": "python"}}
     notebook["nbformat"], notebook["nbformat_minor"] = 4, 5
@@ -49,14 +52,13 @@ def _output(output: dict, count: int) -> dict | None:
     return output if output["data"] else None
 
 
-def _merge_streams(outputs: list[dict]) -> list[dict]:
+def merge_streams(outputs: list[dict]) -> list[dict]:
     """One stream for what a kernel happened to send in several parts."""
     merged = []
     for output in outputs:
         last = merged[-1] if merged else {}
         if output["output_type"] == "stream" and last.get("name") == output["name"]:
-            text = "".join(last["text"]) + "".join(output["text"])
-            last["text"] = text.splitlines(keepends=True)
+            last["text"] = "".join(last["text"]) + "".join(output["text"])
         else:
             merged.append(output)
     return merged
