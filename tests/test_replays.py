@@ -1,5 +1,8 @@
 """What data/trace_replays.json says of the raw traces, computed again where they are."""
 
+import itertools
+
+import numpy as np
 import pytest
 
 from servesim.batching import Static
@@ -32,6 +35,18 @@ def test_mooncake_hit_ratios_are_those_expected():  # G10, in %, from another im
     rounding = [0.05, 0.5, 0.5, 0.05, 0.05, 0.05, 0.05]
     for ours, theirs, within in zip(MOONCAKE["hit_ratio"], expected, rounding, strict=True):
         assert 100 * ours == pytest.approx(theirs, abs=within)
+
+
+def test_mooncake_turns():
+    trace, last_s, pauses_s = raw("mooncake_conversation"), {}, []
+    for time_s, ids in zip(trace.arrival_s.tolist(), trace.blocks, strict=True):
+        known = list(itertools.takewhile(last_s.__contains__, ids))
+        if len(known) > 1:
+            pauses_s.append(time_s - last_s[known[-1]])
+        last_s.update(dict.fromkeys(ids, time_s))
+    facts = REPLAYS["mooncake_conversation_turns"]
+    assert round(len(pauses_s) / len(trace), 3) == facts["share"]
+    assert round(np.median(pauses_s), 1) == facts["median_pause_s"]
 
 
 @pytest.mark.parametrize("service", ["chat", "code"])
