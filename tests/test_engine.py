@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servesim import costs
-from servesim.clock import SECOND, ticks
+from servesim.clock import ticks
 from servesim.engine import run
 from servesim.hardware import H100
 from servesim.models import LLAMA_3_1_8B
+from servesim.record import seconds
 from servesim.workload import Request, draw
 
 
@@ -185,7 +186,7 @@ def test_the_loop_agrees_with_a_naive_one(requests, limits):
 
 def naive(requests, cache_tokens, slots, queue):
     requests = sorted(requests, key=lambda request: request.arrival_s)
-    ttft_s, finish_s = [np.nan] * len(requests), [np.nan] * len(requests)
+    ttft, finish = [None] * len(requests), [None] * len(requests)  # fs
     arriving, waiting, running, now = deque(enumerate(requests)), deque(), [], 0
     while arriving or waiting or running:
         while arriving and ticks(arriving[0][1].arrival_s) <= now:
@@ -210,11 +211,11 @@ def naive(requests, cache_tokens, slots, queue):
         for x in running:
             x["made"] += 1
             if x["made"] == 1:
-                ttft_s[x["i"]] = (now - ticks(x["request"].arrival_s)) / SECOND
+                ttft[x["i"]] = now - ticks(x["request"].arrival_s)
             if x["made"] == x["request"].output_tokens:
-                finish_s[x["i"]] = now / SECOND
+                finish[x["i"]] = now
         running = [x for x in running if x["made"] < x["request"].output_tokens]
-    return ttft_s, finish_s
+    return seconds(ttft), seconds(finish)
 
 
 # Use and speed

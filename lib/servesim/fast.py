@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from servesim.checks import at_least
-from servesim.clock import SECOND, Linear, ticks
+from servesim.clock import SECOND, Linear
 from servesim.leaper import Leaper
 from servesim.prefixes import Prefixes
 from servesim.record import seconds
@@ -100,7 +100,7 @@ def _columns(requests: Trace | Iterable[Request]) -> tuple[list[int], np.ndarray
     if len(arrival_s):
         at_least(1, prompt_tokens=prompt.min(), output_tokens=output.min())
         at_least(0, arrival_s=arrival_s.min())
-    return [ticks(t) for t in arrival_s.tolist()], prompt, output
+    return list(map(int, np.rint(arrival_s * SECOND).tolist())), prompt, output
 
 
 def _prefixes(requests: Trace | list[Request], block: int) -> Prefixes:

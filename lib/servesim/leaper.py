@@ -10,7 +10,7 @@ the step. Their sum, and how many need a block in the steps of each residue modu
 is all that has to be known of them; who ends when is a heap.
 """
 
-import heapq
+from heapq import heapify, heappop, heappush
 from math import isqrt
 
 import numpy as np
@@ -58,6 +58,7 @@ class Leaper:
         self.turn: dict[int, int] = {}  # number of its last admission, where prefixes are shared
         self.joined = 0
         self.shift = count.bit_length()
+        self.plain: dict[int, int] = {}  # sequences: fs of a step without attention
         self.ends: list[int] = []  # of the running, a heap of (last step << shift) + index
         self.base = 0  # sum over the running of context - step
         self.turns = [0] * block  # running ones that take a block when step % block is this
@@ -99,6 +100,7 @@ class Leaper:
         ends, turns, base, free = self.ends, self.turns, self.base, self.free
         head, tail, now, g = self.head, self.tail, self.now, self.step
         n = len(ends)
+        plain = self.plain
         while True:
             while times[tail] <= now:
                 tail += 1
@@ -127,14 +129,16 @@ class Leaper:
                     late = g - size[i]
                     base -= late
                     turns[(1 + late) % block] += 1
-                    heapq.heappush(ends, (late + final[i]) << shift | i)
+                    heappush(ends, (late + final[i]) << shift | i)
                 n = held
                 g += 1
             elif n:
                 k = (ends[0] >> shift) - g + 1
                 if (k // block + 1) * n > free:
                     break
-                one = fixed(n, 0) + read * (base + n * (g - 1))
+                if n not in plain:
+                    plain[n] = fixed(n, 0)
+                one = plain[n] + read * (base + n * (g - 1))
                 took = k * one + read * n * (k * (k - 1) // 2)
                 if n < slots and head == tail and not ahead and took > times[tail] - now:
                     k = steps_within(times[tail] - now, one, read * n)
@@ -147,8 +151,8 @@ class Leaper:
             else:
                 self.idle += times[tail] - now
                 now = times[tail]
-            while ends and ends[0] >> shift < g:
-                i = heapq.heappop(ends) & mask
+            while ends and ends[0] < g << shift:
+                i = heappop(ends) & mask
                 finish[i] = now
                 late = g - 1 - final[i]
                 base += late
@@ -296,13 +300,13 @@ class Leaper:
         self.admitted.append(i)
         self.joined += 1
         self.turn[i] = self.joined
-        heapq.heappush(self.ends, (late + self.final[i]) << self.shift | i)
+        heappush(self.ends, (late + self.final[i]) << self.shift | i)
 
     def retire(self) -> None:
         """Let go whose last step is over."""
         over = []
         while self.ends and self.ends[0] >> self.shift < self.step:
-            over.append(heapq.heappop(self.ends) & ((1 << self.shift) - 1))
+            over.append(heappop(self.ends) & ((1 << self.shift) - 1))
         if self.prefixes is not None and len(over) > 1:
             over.sort(key=self.turn.__getitem__)  # idle blocks grow old in this order
         for i in over:
@@ -323,7 +327,7 @@ class Leaper:
                 i = self.admitted.pop()
             end = next(e for e in self.ends if e & ((1 << self.shift) - 1) == i)
             self.ends.remove(end)
-            heapq.heapify(self.ends)
+            heapify(self.ends)
             late = (end >> self.shift) - self.final[i]
             self.base += late
             self.turns[(1 + late) % self.block] -= 1

@@ -71,7 +71,7 @@ class Run:
 
 def seconds(times: Iterable[int | None]) -> np.ndarray:
     """fs to s; None becomes NaN."""
-    return np.array([np.nan if t is None else t / SECOND for t in times], dtype=float)
+    return np.array(list(times), dtype=float) / SECOND
 
 
 def record(sequences: list[Sequence], steps: list[Step], delivered: list[list[int]]) -> Run:
