@@ -60,6 +60,13 @@ def test_idle_share_of_static_batches(service):
         assert 1 - sum(lengths) / held == pytest.approx(idle, abs=5e-5)
 
 
+def test_share_of_reservations_used():
+    facts, trace = REPLAYS["azure_2023_chat_reserved"], raw("azure_2023_chat")
+    total = trace.prompt_tokens + trace.output_tokens
+    for limit, used in zip(facts["limits"], facts["used"], strict=True):
+        assert round(total[total <= limit].mean() / limit, 3) == used
+
+
 def test_idle_share_by_the_engine():
     facts = REPLAYS["azure_2023_code_static"]
     requests = [Request(0, 1, int(n)) for n in raw("azure_2023_code").output_tokens]
