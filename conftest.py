@@ -1,8 +1,5 @@
 """What all tests share. nbval compares the text of outputs; pages are compared in a browser."""
 
-from pathlib import Path
-
-import pytest
 from hypothesis import settings
 
 # Random tests draw the same examples on every machine, however busy it is.
@@ -21,19 +18,7 @@ def pytest_collectstart(collector):
         collector.skip_compare += ("text/html",)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items):
-    """Says which tests stay together on one worker, and which start first."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(together(item)))
-    first = ["test_build", "test_kernels"]  # one worker builds the book, one makes environments
+    """What takes longest starts first: one worker builds the book, one makes environments."""
+    first = ["test_build", "test_kernels"]
     items.sort(key=lambda item: -1 if item.path.stem in first else "web" in item.path.parts)
-
-
-def together(item) -> str:
-    """A notebook with its kernel; all tests of one page, whose figures are drawn once; a file."""
-    given = getattr(item, "callspec", None)
-    page = given and (given.params.get("chapter") or given.params.get("name"))
-    if page and "web" in item.path.parts:
-        return Path(page).stem
-    return item.name if item.path.stem == "test_kernels" else item.path.name
