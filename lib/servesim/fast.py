@@ -100,7 +100,8 @@ def _columns(requests: Trace | Iterable[Request]) -> tuple[list[int], np.ndarray
     if len(arrival_s):
         at_least(1, prompt_tokens=prompt.min(), output_tokens=output.min())
         at_least(0, arrival_s=arrival_s.min())
-    return list(map(int, np.rint(arrival_s * SECOND).tolist())), prompt, output
+    arrival = np.rint(arrival_s * SECOND)  # `clock.ticks` of all at once
+    return list(map(int, arrival.tolist())), prompt, output
 
 
 def _prefixes(requests: Trace | list[Request], block: int) -> Prefixes:
