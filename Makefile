@@ -21,7 +21,7 @@ lab: env
 
 test: test-env
 	@$(PY) tools/browser.py
-	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --nbval --nbval-cell-timeout=60 lib book/chapters tests
+	$(PY) -m pytest -n 2 --no-loadscope-reorder --nbval --nbval-cell-timeout=60 lib book/chapters tests
 
 bench: test-env site
 	@$(PY) tools/browser.py

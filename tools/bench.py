@@ -3,6 +3,9 @@
 Run by `make bench` on a built book. Every page is opened afresh with an empty cache.
 """
 
+import contextlib
+import io
+import random
 import statistics
 import sys
 import threading
@@ -20,10 +23,17 @@ sys.path.append(str(pages.ROOT / "tests"))
 from chapters import CHAPTERS, figures  # noqa: E402
 
 REPEATS = 5
-KEYS = 60
+KEYS = 120
+PAUSE_MS = 40, 75  # between two keys: any pause, so that they fall anywhere between two frames
 SLOW = dict(  # a slow mobile line
     offline=False, latency=150, downloadThroughput=1.6e6 / 8, uploadThroughput=0.75e6 / 8
 )
+
+# The least that a figure can be: what this machine and browser take for any change at all.
+BARE = """data:text/html,<!doctype html><div class="live" data-ready="yes"><p>0</p>
+<input type="range" max="20" value="0" style="width:600px"><i class="live-pack"></i></div><script>
+document.querySelector('input').oninput = (e) => { e.target.previousElementSibling.textContent =
+e.target.value }</script>"""
 
 # From a trusted event to the frame after the one that holds the new picture.
 WATCH = """() => {
@@ -73,6 +83,7 @@ def load(chromium, url: str, network: dict | None) -> tuple[float, float]:
     )
     page.goto(url, wait_until="load")
     page.wait_for_function("window.ready")
+    page.wait_for_load_state("networkidle")
     ready_s = page.evaluate("window.ready") / 1e3
     context.close()
     own = ("/live.", "/ask.", "/book.")
@@ -94,16 +105,17 @@ def latencies_ms(chromium, url: str) -> list[float]:
     slider.focus()
     page.keyboard.press("Home")
     steps = int(slider.get_attribute("max"))
+    pauses_ms = random.Random(1)
     for i in range(KEYS):
         page.keyboard.press("ArrowRight" if i // steps % 2 == 0 else "ArrowLeft")
-        page.wait_for_timeout(40)
+        page.wait_for_timeout(pauses_ms.uniform(*PAUSE_MS))
     slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
     page.mouse.move(box["x"] + 9, box["y"] + box["height"] / 2)
     page.mouse.down()
     for i in range(KEYS):
         page.mouse.move(box["x"] + 9 + (box["width"] - 18) * i / KEYS, box["y"] + box["height"] / 2)
-        page.wait_for_timeout(40)
+        page.wait_for_timeout(pauses_ms.uniform(*PAUSE_MS))
     page.mouse.up()
     times = page.evaluate("latencies")
     page.close()
@@ -115,12 +127,14 @@ def chapter_row(chromium, address: str, chapter: str) -> str:
     url = f"{address}/chapters/{chapter}.html"
     quick = [load(chromium, url, None) for _ in range(REPEATS)]
     slow_s = statistics.median(load(chromium, url, SLOW)[0] for _ in range(3))
-    times = latencies_ms(chromium, url)
     quick_s, weight = statistics.median(s for s, _ in quick), quick[0][1]
-    return (
-        f"{chapter:22} {quick_s:8.2f} {slow_s:9.2f} {weight:8.0f} {len(times):7d}"
-        f" {statistics.median(times):9.1f} {percentile(times, 0.95):8.1f}"
-    )
+    return f"{chapter:22} {quick_s:8.2f} {slow_s:9.2f} {weight:8.0f} {paint(chromium, url)}"
+
+
+def paint(chromium, url: str) -> str:
+    """The columns of the table about latency."""
+    times = latencies_ms(chromium, url)
+    return f"{len(times):7d} {statistics.median(times):9.1f} {percentile(times, 0.95):8.1f}"
 
 
 def drawing_row(stem: str, figure: Figure) -> str:
@@ -151,7 +165,9 @@ def drawing_row(stem: str, figure: Figure) -> str:
 def main() -> None:
     print(f"{'drawing':22} {'frames':>6} {'ms/frame':>9} {'in draw':>9} {'kB':>8}")
     for chapter in CHAPTERS:
-        for figure in figures(chapter):
+        with contextlib.redirect_stdout(io.StringIO()):  # what the chapter's own cells print
+            drawn = figures(chapter)
+        for figure in drawn:
             print(drawing_row(chapter.stem, figure), flush=True)
     print(f"\n{'':22} {'interactive, s':>18} {'weight':>8} {'moves':>7} {'to paint, ms':>18}")
     print(f"{'page':22} {'local':>8} {'1.6 Mbit':>9} {'kB':>8} {'n':>7} {'median':>9} {'p95':>8}")
@@ -161,6 +177,7 @@ def main() -> None:
         chromium = playwright.chromium.launch(
             executable_path=browsers.bring(playwright), args=browsers.FLAGS
         )
+        print(f"{'a bare slider':49} {paint(chromium, BARE)}", flush=True)
         for chapter in CHAPTERS:
             print(chapter_row(chromium, address, chapter.stem), flush=True)
         chromium.close()

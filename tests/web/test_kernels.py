@@ -38,7 +38,8 @@ def fresh_environment(folder: Path, *install: str, cwd: Path) -> Path:
     """A new virtual environment with what pip is told to install; its python."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True, env=clean_environment())
     python = folder / "bin" / "python"
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *install]
+    pip = [python, "-m", "pip", "install", "--quiet", "--no-compile"]
+    pip += ["--disable-pip-version-check", *install]
     done = subprocess.run(pip, cwd=cwd, env=clean_environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return python

@@ -38,7 +38,7 @@ def matplotlibs_own(figure, where) -> str:
 def pixels(page, svg: str) -> np.ndarray:
     page.set_content(PAGE.format(variables=VARIABLES, svg=svg))
     shot = page.locator("svg").screenshot()
-    return np.asarray(Image.open(io.BytesIO(shot)).convert("RGB"), dtype=int)
+    return np.asarray(Image.open(io.BytesIO(shot)).convert("RGB"), dtype=np.int16)
 
 
 def differing(one: np.ndarray, other: np.ndarray) -> float:
