@@ -90,7 +90,7 @@ def load(chromium, url: str, network: dict | None) -> tuple[float, float]:
     kept = (
         size
         for key, size in sizes.items()
-        if "_static" not in names[key]["url"] or any(part in names[key]["url"] for part in own)
+        if "/_static/" not in names[key]["url"] or any(part in names[key]["url"] for part in own)
     )
     return ready_s, sum(kept) / 1e3
 
