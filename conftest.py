@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
@@ -35,5 +36,6 @@ class ByChapter(LoadScopeScheduling):
         return page[1] if page else nodeid.split("::")[0]
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     return ByChapter(config, log)

@@ -8,15 +8,22 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import replicas
-from servesim import clock, costs, engine, fast
+from servesim import clock, costs, engine, fast, leaper
 from servesim.batching import Chunked, Mixed
 from servesim.cache import Paged
 from servesim.hardware import H100
-from servesim.leaper import steps_within
 from servesim.models import LLAMA_3_1_8B
 from servesim.workload import draw
 
 settings_many = settings(max_examples=1500, phases=[Phase.explicit, Phase.generate])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def words_on_the_way():
+    """Every run is interrupted often to say how far it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leaper, "PART", 3)
+        yield
 
 
 def same(requests, clock, blocks, block, slots, budget, share=False):
@@ -68,7 +75,7 @@ def test_steps_within(gap, one, grow):
     def took(k):
         return k * one + grow * (k * (k - 1) // 2)
 
-    k = steps_within(gap, one, grow)
+    k = leaper.steps_within(gap, one, grow)
     assert took(k) >= gap and (k == 1 or took(k - 1) < gap)
 
 

@@ -2,9 +2,12 @@
 
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
-from servesim import fast
+from servesim import engine, fast
+from servesim.batching import Static
+from servesim.cache import Paged
 from servesim.clock import by_hand
 from servesim.sweep import grid, sweep
 from servesim.workload import draw
@@ -31,6 +34,21 @@ def test_dask():
         assert sweep(steps, grid(slots=[2], seed=[1]), executor=executor) == [steps(2, 1)]
 
 
-def test_progress():
-    pytest.importorskip("tqdm", reason="tqdm is not installed")
+def test_progress(capfd, monkeypatch):
+    """A bar that moves, comes to its end, and changes nothing else."""
     assert sweep(steps, grid(slots=[2], seed=[1]), progress=True) == [steps(2, 1)]
+    assert "1/1" in capfd.readouterr().err
+    traffic = draw(count=25_000, rate_per_s=500, seed=1)
+    settings = dict(clock=by_hand(any_s=0.01), blocks=90_000, slots=1_500)
+    bar, plain = (fast.serve(traffic, **settings, progress=shown) for shown in (True, False))
+    assert "25000/25000" in capfd.readouterr().err
+    assert np.array_equal(bar.finish_s, plain.finish_s)
+    told = []
+    monkeypatch.setattr(fast, "counter", lambda total, shown: told.append)
+    fast.serve(traffic, **settings)
+    assert len(told) == 3 and sum(told) == 25_000
+    thirty, few = draw(count=30, rate_per_s=5, seed=1), dict(clock=settings["clock"], slots=8)
+    engine.serve(thirty, **few, cache=Paged(blocks=9_000), batching=Static(), progress=True)
+    assert "30/30" in capfd.readouterr().err
+    engine.serve(thirty, **few, cache=Paged(blocks=9_000))
+    assert capfd.readouterr().err == ""

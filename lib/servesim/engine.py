@@ -9,6 +9,7 @@ from servesim.clock import Clock, Work, ticks
 from servesim.contiguous import Anywhere, Contiguous
 from servesim.order import FCFS
 from servesim.preemption import Preemption
+from servesim.progress import counter
 from servesim.record import Run, record
 from servesim.replica import Batching, Follow, Order, Replica
 from servesim.workload import Request
@@ -28,6 +29,7 @@ def serve(
     preemption: Preemption | None = None,
     queue: int | None = None,
     follow: Follow | None = None,
+    progress: bool = False,
 ) -> Run:
     """Serve `requests` to the end on one replica.
 
@@ -45,6 +47,7 @@ def serve(
     queue       requests that may wait; None: any number. At least 1: every request waits until
                 the next step begins
     follow      for a closed loop: called when a request ends or is refused
+    progress    show a bar of the requests that ended (needs the package tqdm)
 
     Source: Yu et al. (2022), Orca; Kwon et al. (2023), PagedAttention; vLLM's schedulers.
     Left out: the time to plan a step; several replicas.
@@ -58,7 +61,9 @@ def serve(
     ([0.1], [0.14], [0.0, 0.1, 0.12])
     """
     at_least(1, slots=slots, queue=1 if queue is None else queue)
+    requests = list(requests)
     policies = batching or Mixed(), order or FCFS(), preemption or Preemption()
+    follow = _counting(follow, counter(len(requests), progress))
     replica = Replica(requests, cache, slots, *policies, queue, follow)
     steps, delivered = [], []
     while replica.busy:
@@ -79,6 +84,16 @@ def serve(
         delivered.append(replica.account())
         replica.retire()
     return record(replica.sequences, steps, delivered)
+
+
+def _counting(follow: Follow | None, done: Callable[[int], object]) -> Follow:
+    """`follow`, when `done` has been told of one more."""
+
+    def counted(index: int, now_s: float) -> Request | None:
+        done(1)
+        return follow and follow(index, now_s)
+
+    return counted
 
 
 def run(

@@ -12,6 +12,7 @@ from servesim.checks import at_least
 from servesim.clock import SECOND, Linear
 from servesim.leaper import Leaper
 from servesim.prefixes import Prefixes
+from servesim.progress import counter
 from servesim.record import seconds
 from servesim.workload import Request, Trace
 
@@ -49,11 +50,13 @@ def serve(
     slots: int,
     budget: int | None = None,
     share: bool = False,
+    progress: bool = False,
 ) -> Served:
     """`engine.serve(requests, cache=Paged(blocks=blocks, block=block), ...)` without its steps.
 
     budget  tokens in one step: chunked prefill, `Chunked(budget)`; None: `Mixed()`
     share   find prompts' blocks again by their ids, as `Paged(share=True)` does
+    progress  show a bar of the requests that were admitted (needs the package tqdm)
 
     Source: as `engine.serve`.
     Left out: every other policy, sharing together with chunks, and what happens in each step.
@@ -73,7 +76,11 @@ def serve(
     arrival, prompt, output = _columns(requests)
     prefixes = _prefixes(requests, block) if share else None
     leaper = Leaper(arrival, prompt, output, clock, blocks, block, slots, budget, prefixes)
-    leaper.run()
+    done, told = counter(len(arrival), progress), 0
+    for admitted in leaper.run():
+        done(admitted - told)
+        told = admitted
+    done(len(arrival) - told)
     first = (None if f is None else f - a for f, a in zip(leaper.first, arrival, strict=True))
     return Served(
         arrival_s=seconds(arrival),

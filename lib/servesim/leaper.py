@@ -10,6 +10,7 @@ the step. Their sum, and how many need a block in the steps of each residue modu
 is all that has to be known of them; who ends when is a heap.
 """
 
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from math import isqrt
 
@@ -19,6 +20,7 @@ from servesim.clock import Linear
 from servesim.prefixes import Prefixes
 
 FOREVER = float("inf")
+PART = 10_000  # requests between two words on how far a run is
 
 
 class Leaper:
@@ -69,8 +71,13 @@ class Leaper:
         self.now = self.idle = 0  # fs
         self.step = 0  # the next one
 
-    def run(self) -> None:
+    def run(self) -> Iterator[int]:
+        """Serve all. Says now and then how many have left the queue."""
+        said = 0
         while True:
+            if self.head >= said + PART:
+                said = self.head
+                yield said
             while self.times[self.tail] <= self.now:
                 self.tail += 1
             if self.partial is not None:
@@ -101,7 +108,8 @@ class Leaper:
         head, tail, now, g = self.head, self.tail, self.now, self.step
         n = len(ends)
         plain = self.plain
-        while True:
+        stop = head + PART
+        while head < stop:
             while times[tail] <= now:
                 tail += 1
             at = g % block

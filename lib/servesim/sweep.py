@@ -5,6 +5,8 @@ from concurrent.futures import Executor
 from itertools import product
 from typing import TypeVar
 
+from servesim.progress import counter
+
 Result = TypeVar("Result")
 
 
@@ -38,8 +40,8 @@ def sweep(
         results = (function(**point) for point in points)
     else:
         results = (f.result() for f in [executor.submit(function, **point) for point in points])
-    if progress:
-        from tqdm import tqdm
-
-        results = tqdm(results, total=len(points))
-    return list(results)
+    done, kept = counter(len(points), progress), []
+    for result in results:
+        kept.append(result)
+        done(1)
+    return kept
