@@ -39,7 +39,7 @@ def test_progress(capfd, monkeypatch):
     assert sweep(steps, grid(slots=[2], seed=[1]), progress=True) == [steps(2, 1)]
     assert "1/1" in capfd.readouterr().err
     traffic = draw(count=25_000, rate_per_s=500, seed=1)
-    settings = dict(clock=by_hand(any_s=0.01), blocks=90_000, slots=1_500)
+    settings = dict(clock=by_hand(any_s=0.01), blocks=900_000, slots=1_500)
     bar, plain = (fast.serve(traffic, **settings, progress=shown) for shown in (True, False))
     assert "25000/25000" in capfd.readouterr().err
     assert np.array_equal(bar.finish_s, plain.finish_s)
