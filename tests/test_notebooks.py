@@ -71,6 +71,13 @@ def test_cells_are_short(chapter):
 
 
 @each_chapter
+def test_titles_of_blocks_hold_no_backtick(chapter):
+    """It would show the block as code, without a warning."""
+    opened = re.findall(r"(?m)^[`:]{3,}\{[a-z-]+\}(.*)$", prose(chapter))
+    assert opened and not [title for title in opened if "`" in title]
+
+
+@each_chapter
 def test_uses_no_tricks(chapter):
     code = "\n".join(source(cell) for cell in cells(chapter, "code"))
     for word in ("plt.", "rcParams", "import *", "sys.path", "display(", "<div", "allow_errors"):
