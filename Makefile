@@ -1,6 +1,7 @@
 # Two commands do everything: `make book` builds and serves the book, `make test` runs every test.
 .PHONY: help book site lab test bench notebooks constraints env test-env
 PY := .venv/bin/python
+AS_ROOT := $(shell [ "$$(id -u)" != 0 ] || echo --allow-root)
 
 help:
 	@echo "make book       build the book and serve it on this machine (Ctrl-C stops it)"
@@ -10,14 +11,14 @@ help:
 	@echo "make bench      print the speed of the simulator, of drawing, of the pages and of the sliders"
 	@echo "make notebooks  run all chapters and bring them into the committed form"
 
-book: site
+book: env
 	@$(PY) tools/pages.py serve
 
 site: env
 	@$(PY) tools/pages.py build
 
 lab: env
-	@$(PY) -m jupyter lab --notebook-dir . book/chapters
+	@$(PY) -m jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/book/chapters $(AS_ROOT)
 
 test: test-env
 	@$(PY) tools/browser.py
@@ -39,6 +40,9 @@ constraints: test-env
 
 env:
 	@sh tools/setup.sh requirements.txt
+
+.DEFAULT:
+	@echo "There is no '$@'. There is:"; $(MAKE) -s help; exit 2
 
 test-env:
 	@sh tools/setup.sh tests/requirements.txt

@@ -18,6 +18,7 @@ def prose(chapter) -> str:
 @each_chapter
 def test_stands_once_in_the_table_of_contents(chapter):
     assert TOC.count(f"chapters/{chapter.stem}\n") == 1
+    assert prose(chapter).startswith(f"# {chapter.stem[:2]} · "), "others cite it by its number"
 
 
 @each_chapter

@@ -1,5 +1,6 @@
 """The tools that the two commands of the README run."""
 
+import os
 import shutil
 import subprocess
 import urllib.request
@@ -41,9 +42,47 @@ def test_pages_are_served_compressed_to_who_takes_it(built):
         running.shutdown()
 
 
-def test_serving_without_a_built_book_says_what_to_do(tmp_path):
-    with pytest.raises(SystemExit, match="run make site first"):
-        pages.serve(tmp_path)
+def test_a_book_is_built_again_when_its_sources_are_newer(built):
+    assert pages.is_current(built)
+    os.utime(built / "_build" / "html" / "index.html", (0, 0))
+    assert not pages.is_current(built)
+    (built / "_build" / "html" / "index.html").unlink()
+    assert not pages.is_current(built)
+
+
+def fake_builder(folder, monkeypatch, script):
+    """A jupyter-book of our own."""
+    (folder / "jupyter-book").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "jupyter-book").chmod(0o755)
+    monkeypatch.setattr(pages.sys, "executable", str(folder / "python"))
+
+
+def test_a_build_says_where_it_is_and_replaces_the_old_pages(built, monkeypatch, capsys):
+    find = 'while [ "$1" != --path-output ]; do shift; done; mkdir -p "$2/_build/html"'
+    write = f'{find}; echo "reading intro"; echo new > "$2/_build/html/intro.html"'
+    fake_builder(built, monkeypatch, write)
+    pages.build(built)
+    assert [page.name for page in pages.pages(built).iterdir()] == ["intro.html"]
+    assert "   1 of" in capsys.readouterr().out
+
+
+def test_a_build_that_fails_says_why_and_keeps_the_old_pages(built, monkeypatch, capsys):
+    fake_builder(built, monkeypatch, 'echo "WARNING: no such chapter" >&2; exit 1')
+    with pytest.raises(SystemExit, match="not built"):
+        pages.build(built)
+    assert "no such chapter" in capsys.readouterr().out
+    assert (pages.pages(built) / "index.html").exists()
+
+
+def test_a_reader_who_leaves_early_is_not_reported(built, capsys):
+    with pages.server(built, port=0) as running:
+        for error in BrokenPipeError(), ValueError("else"):
+            try:
+                raise error
+            except Exception:
+                running.handle_error(None, ("127.0.0.1", 1))
+    said = capsys.readouterr().err
+    assert "ValueError" in said and "BrokenPipe" not in said
 
 
 def test_no_browser_at_all_ends_with_the_commands_that_help(monkeypatch):
@@ -101,23 +140,46 @@ def test_a_forks_notebooks_install_from_the_fork(tmp_path, monkeypatch):
     assert notebooks.bring_into_form(copy, write=False)
 
 
-def test_setup_names_what_is_missing(tmp_path):
-    """With no Python in sight the set-up ends with the commands that bring one."""
-    (tmp_path / "tools").mkdir()
-    shutil.copy(ROOT / "tools" / "setup.sh", tmp_path / "tools")
-    for name in ("requirements.txt", "constraints.txt", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path)
+@pytest.fixture
+def set_up(tmp_path):
+    """Runs the set-up in a folder of its own, with the given environment."""
+    for name in ("tools/setup.sh", "requirements.txt", "constraints.txt", "pyproject.toml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "tests").mkdir()
     shutil.copy(ROOT / "tests" / "requirements.txt", tmp_path / "tests")
+
+    def run(**env):
+        command = [shutil.which("sh"), "tools/setup.sh", "requirements.txt"]
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+
+    return run
+
+
+def test_setup_names_what_is_missing(tmp_path, set_up):
+    """With no Python in sight the set-up ends with the commands that bring one."""
     (tmp_path / "bin").mkdir()
     for tool in ("dirname", "cat", "cksum", "tr"):
         (tmp_path / "bin" / tool).symlink_to(shutil.which(tool))
-    done = subprocess.run(
-        [shutil.which("sh"), "tools/setup.sh", "requirements.txt"],
-        cwd=tmp_path,
-        env={"PATH": str(tmp_path / "bin")},
-        capture_output=True,
-        text=True,
-    )
+    done = set_up(PATH=str(tmp_path / "bin"))
     assert done.returncode != 0
     assert "apt install python3" in done.stderr
+    named = set_up(PATH=os.environ["PATH"], PYTHON="/nowhere/python3")
+    assert named.returncode != 0 and "PYTHON=/nowhere/python3" in named.stderr
+
+
+def test_setup_makes_a_broken_environment_anew(tmp_path, set_up):
+    """One that was interrupted, or whose Python is gone."""
+    programs = {
+        "python": 'if [ "$1" = -m ]; then cp -r new .venv; fi',  # stands in for -m venv
+        "new/bin/python": "",
+        ".venv/bin/python": "exit 1",
+    }
+    for name, script in programs.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    done = set_up(PATH=os.environ["PATH"], PYTHON=str(tmp_path / "python"))
+    assert done.returncode == 0, done.stderr
+    assert "Making the environment" in done.stdout and "is ready" in done.stdout
+    assert "Making" not in set_up(PATH=os.environ["PATH"]).stdout

@@ -44,13 +44,15 @@ def bring(playwright) -> str:
     if path := installed(playwright):
         return path
     print("No Chromium or Chrome found. Fetching Playwright's own …", flush=True)
-    subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], timeout=900)
+    fetch = [sys.executable, "-m", "playwright", "install", "chromium"]
+    subprocess.run(fetch, timeout=900, capture_output=True)
     if path := installed(playwright):
         return path
     if shutil.which("apt-get") and hasattr(os, "geteuid") and os.geteuid() == 0:
         print("That did not work. Installing the distribution's package …", flush=True)
-        subprocess.run(["apt-get", "update", "-qq"], timeout=600)
-        subprocess.run(["apt-get", "install", "-y", "-qq", "chromium"], timeout=1200)
+        subprocess.run(["apt-get", "update", "-qq"], timeout=600, capture_output=True)
+        install = ["apt-get", "install", "-y", "-qq", "chromium"]
+        subprocess.run(install, timeout=1200, capture_output=True)
         if path := installed(playwright):
             return path
     sys.exit(

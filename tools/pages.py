@@ -1,7 +1,8 @@
 """Builds the book and shows it.
 
 pages.py build [FOLDER]   build all pages, strictly, into FOLDER/_build/html (default: book)
-pages.py serve [FOLDER]   serve them on this machine and open a browser where there is a desktop
+pages.py serve            serve the book on this machine, and open a browser where there is a
+                          desktop; builds it first where there is none, or only an older one
 """
 
 import errno
@@ -19,6 +20,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
+sys.path.append(str(BOOK / "extensions"))
+
+import reading  # noqa: E402
+
 FIRST_PORT, PORTS = 8000, 50
 ZIPPED = {".html", ".css", ".js", ".json", ".svg", ".txt"}
 
@@ -29,18 +34,47 @@ def pages(folder: Path = BOOK) -> Path:
 
 
 def build(folder: Path = BOOK) -> None:
-    """Run every notebook and build every page afresh. Exits with a message if anything is wrong."""
-    chapters = len(list((BOOK / "chapters").glob("*.ipynb")))
-    print(f"Building the book: {chapters} chapters are run, a minute or two …", flush=True)
+    """Run every notebook and build every page afresh. Exits with a message if anything is wrong.
+
+    The pages of an earlier build stay until the new ones are whole.
+    """
+    count = len(list((BOOK / "chapters").glob("*.*"))) + 1
+    print(f"Building the book: {count} pages, and every chapter is run …", flush=True)
     began = time.monotonic()
-    shutil.rmtree(folder / "_build", ignore_errors=True)
+    aside = folder / "_build" / "next"
+    shutil.rmtree(aside, ignore_errors=True)
     command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(BOOK), "--all"]
-    command += ["--path-output", str(folder), "-W", "-n", "--keep-going", "--quiet"]
-    done = subprocess.run(command, env=quiet_kernels(), capture_output=True, text=True)
-    if done.returncode or not (pages(folder) / "intro.html").exists():
-        print(done.stdout[-6000:], done.stderr[-6000:], sep="\n")
+    command += ["--path-output", str(aside), "-W", "-n", "--keep-going", "--quiet"]
+    said, read = [], 0
+    with subprocess.Popen(
+        command, env=quiet_kernels(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as running:
+        for line in running.stdout:
+            if line.startswith(reading.MARK):
+                read += 1
+                print(
+                    f"  {read:2d} of {count}: {line.removeprefix(reading.MARK)}", end="", flush=True
+                )
+            else:
+                said.append(line)
+    if running.returncode or not (pages(aside) / "intro.html").exists():
+        print("".join(said)[-12000:])
         sys.exit("The book was not built: the messages above say where.")
+    shutil.rmtree(pages(folder), ignore_errors=True)
+    pages(aside).rename(pages(folder))
+    shutil.rmtree(aside)
     print(f"Built in {time.monotonic() - began:.0f} s: {pages(folder) / 'index.html'}", flush=True)
+
+
+def is_current(folder: Path = BOOK) -> bool:
+    """Are there pages, newer than every file that they are made of?"""
+    index = pages(folder) / "index.html"
+    files = [ROOT / "constraints.txt"]
+    for top in BOOK, ROOT / "lib", ROOT / "data":
+        files += (file for file in top.rglob("*") if file.is_file())
+    made = {"_build", "__pycache__"}
+    newest = max(file.stat().st_mtime for file in files if not made & set(file.parts))
+    return index.exists() and index.stat().st_mtime > newest
 
 
 def quiet_kernels() -> dict[str, str]:
@@ -73,12 +107,20 @@ class Pages(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def server(folder: Path = BOOK, port: int = FIRST_PORT) -> http.server.ThreadingHTTPServer:
+class Server(http.server.ThreadingHTTPServer):
+    """Says nothing of readers who leave before a page has arrived."""
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+def server(folder: Path = BOOK, port: int = FIRST_PORT) -> Server:
     """A server of the built pages on the first free port from `port` on (0: any)."""
     handler = functools.partial(Pages, directory=str(pages(folder)))
     for candidate in range(port, port + PORTS):
         try:
-            return http.server.ThreadingHTTPServer(("127.0.0.1", candidate), handler)
+            return Server(("127.0.0.1", candidate), handler)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
@@ -87,10 +129,12 @@ def server(folder: Path = BOOK, port: int = FIRST_PORT) -> http.server.Threading
 
 def serve(folder: Path = BOOK) -> None:
     """Serve until Ctrl-C."""
-    if not (pages(folder) / "index.html").exists():
-        sys.exit("There is no built book yet: run make site first.")
+    if not is_current(folder):
+        build(folder)
     with server(folder) as running:
         address = f"http://127.0.0.1:{running.server_port}/"
+        if running.server_port != FIRST_PORT:
+            print(f"Another program has port {FIRST_PORT}.")
         print(f"The book is at {address} (Ctrl-C stops it)", flush=True)
         if (
             sys.platform == "darwin"

@@ -8,12 +8,13 @@ say() { printf '%s\n' "$*"; }
 fail() { printf '\n%s\n' "$*" >&2; exit 1; }
 
 find_python() {
-    for name in ${PYTHON:-} python3 python3.13 python3.12 python3.11 python; do
+    for name in ${PYTHON:-python3 python3.13 python3.12 python3.11 python}; do
         if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             say "$name"
             return
         fi
     done
+    [ -z "${PYTHON:-}" ] || fail "PYTHON=$PYTHON is no Python 3.11 or newer. Name another, or none."
     fail "No Python 3.11 or newer found. Install one and run this again:
   Debian, Ubuntu   sudo apt install python3 python3-venv
   macOS            brew install python@3.13
@@ -23,10 +24,11 @@ or name one: make book PYTHON=/path/to/python3"
 
 stamp=.venv/$(printf '%s' "$wanted" | tr / -).installed
 state=$(cat requirements.txt tests/requirements.txt constraints.txt pyproject.toml | cksum)
-[ -f "$stamp" ] && [ "$(cat "$stamp")" = "$state" ] && exit 0
+[ -x .venv/bin/python ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$state" ] && exit 0
 
 python=$(find_python)
-if [ ! -x .venv/bin/python ]; then
+if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    rm -rf .venv # not there, half made, or its Python is gone
     say "Making the environment .venv with $("$python" --version) …"
     "$python" -m venv .venv || {
         rm -rf .venv
