@@ -257,6 +257,9 @@ def test_chain_tells_places_apart():
     [
         (lambda: Paged(blocks=0), "blocks must be"),
         (lambda: Paged(blocks=1, block=0), "block must be"),
+        (lambda: Paged(blocks="10"), "blocks must be a whole number .* at least 1, got '10'"),
+        (lambda: Paged(blocks=None), "blocks must be a whole number .* got None"),
+        (lambda: Paged(blocks=2.5), "blocks must be a whole number .* got 2.5"),
         (lambda: chain([1], 0), "block must be"),
         (lambda: Buddy(0), "capacity must be"),
         (lambda: Anywhere(0), "capacity must be"),

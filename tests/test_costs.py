@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servesim import costs
+from servesim import clock, costs
 from servesim.costs import CALIBRATED, IDEAL, Reach
 from servesim.facts import read_csv, read_json
 from servesim.hardware import A100_80, ACCELERATORS, B200, H100, TPU_V5E, Accelerator
@@ -285,10 +285,10 @@ def test_experts_widen_the_feed_forward_part():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: Reach(memory=0), "memory must be above 0 and at most 1, got 0"),
-        (lambda: Reach(compute=1.1), "compute must be above 0 and at most 1, got 1.1"),
+        (lambda: Reach(memory=0), "memory must be a number above 0 and at most 1, got 0"),
+        (lambda: Reach(compute=1.1), "compute must be .* at most 1, got 1.1"),
         (lambda: Reach(elementwise=-1), "elementwise must be"),
-        (lambda: Reach(layer_s=-1), "layer_s must be a finite number >= 0, got -1"),
+        (lambda: Reach(layer_s=-1), "layer_s must be a number of at least 0 .* got -1"),
         (lambda: costs.step(LLAMA_2_7B, H100, new_tokens=0), "new_tokens must be"),
         (lambda: costs.step(LLAMA_2_7B, H100, new_tokens=1, tp=0), "tp must be"),
         (lambda: costs.step(LLAMA_2_7B, H100, new_tokens=1, kv_bytes=-1), "kv_bytes must be"),
@@ -299,6 +299,27 @@ def test_experts_widen_the_feed_forward_part():
         (lambda: costs.prefill(LLAMA_2_7B, H100, prompt=0), "prompt must be"),
         (lambda: costs.tokens_per_step(1.5, 2), "acceptance must be from 0 to 1, got 1.5"),
         (lambda: costs.tokens_per_step(0.5, -1), "guesses must be"),
+        (lambda: costs.tokens_per_step("0.5", 1), "acceptance must be a number"),
+        (lambda: Reach(memory="0.5"), "memory must be a number above 0 and at most 1, got '0.5'"),
+        (lambda: costs.decode(LLAMA_2_7B, H100, batch="8", context=1), "batch must .* got '8'"),
+        (
+            lambda: costs.decode("Llama", H100, batch=1, context=1),
+            "model must .*LLAMA_3_1_8B, got",
+        ),
+        (
+            lambda: costs.decode(LLAMA_2_7B, "H100", batch=1, context=1),
+            "chip must .*hardware.H100",
+        ),
+        (lambda: costs.decode(LLAMA_2_7B, H100, batch=1, context=1, weights="fp8"), "weights must"),
+        (lambda: costs.decode(LLAMA_2_7B, H100, batch=1, context=1, cache="fp8"), "cache must be"),
+        (lambda: costs.prefill(LLAMA_2_7B, H100, prompt=9, reach=0.9), "reach must .* costs.IDEAL"),
+        (lambda: costs.clock("Llama", H100), "model must be of the class Model, such as models.L"),
+        (lambda: clock.of(LLAMA_2_7B, H100, cache="fp8"), "cache must be of the class Precision"),
+        (
+            lambda: clock.by_hand(step_s="0.02"),
+            "step_s must be a number of at least 0 .* got '0.02'",
+        ),
+        (lambda: clock.Linear(lambda *held: 1, read=0.5), "read must be a whole number"),
     ],
 )
 def test_bad_arguments(call, message):

@@ -9,10 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servesim import costs
-from servesim.clock import ticks
-from servesim.engine import run
+from servesim.batching import Chunked
+from servesim.cache import Paged
+from servesim.clock import by_hand, ticks
+from servesim.engine import run, serve
 from servesim.hardware import H100
 from servesim.models import LLAMA_3_1_8B
+from servesim.order import FCFS
+from servesim.preemption import Preemption, Swap
 from servesim.record import seconds
 from servesim.workload import Request, draw
 
@@ -236,9 +240,14 @@ def test_fast_enough_for_a_slider():
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"cache_tokens": 0}, "cache_tokens must be a finite number >= 1, got 0"),
+        ({"cache_tokens": 0}, "cache_tokens must be a whole .* got 0"),
         ({"slots": 0}, "slots must be"),
+        ({"slots": "8"}, "slots must be a whole number .* of at least 1, got '8'"),
+        ({"slots": 2.5}, "slots must be a whole number .* got 2.5"),
         ({"queue": 0}, "queue must be"),
+        ({"requests": [Request(0, "10", 5)]}, "request 0: prompt_tokens must be .* got '10'"),
+        ({"requests": [Request(0, 10, 2.5)]}, "request 0: output_tokens must be .* got 2.5"),
+        ({"step_s": by_hand(any_s=1)}, "step_s must be a function of new tokens, contexts and pro"),
         ({"requests": [Request(0, 0, 1)]}, "request 0: prompt_tokens must be"),
         ({"requests": [Request(0, 1, 1), Request(1, 1, 0)]}, "request 1: output_tokens must be"),
         ({"requests": [Request(-1, 1, 1)]}, "request 0: arrival_s must be"),
@@ -251,3 +260,36 @@ def test_bad_arguments(change, message):
     args = {"requests": [Request(0, 1, 1)], "step_s": second, "cache_tokens": 9, "slots": 1}
     with pytest.raises(ValueError, match=message):
         run(**(args | change))
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"clock": lambda work: 0.02}, "clock must give whole femtoseconds .*ticks.*, got 0.02"),
+        ({"clock": lambda work: 0}, "clock must give whole femtoseconds .* got 0"),
+        ({"clock": costs.clock(LLAMA_3_1_8B, H100)}, "clock must be a function of one .* clock.of"),
+        ({"clock": 0.02}, "clock must be a function of one step's Work, .* got 0.02"),
+        ({"cache": 2000}, "cache must be an object with block, .* such as Paged.*, got 2000"),
+        ({"order": "sjf"}, "order must be an object with first, overtakes, admitted, .* got 'sjf'"),
+        ({"order": FCFS}, r"order must be an object .* such as FCFS\(\), got <class"),
+        ({"batching": FCFS()}, "batching must be an object with room, whole, .* such as Mixed"),
+        ({"preemption": "newest"}, "preemption must be an object with unguarded, .* got 'newest'"),
+    ],
+)
+def test_the_wrong_kind_of_object(change, message):
+    args = {"clock": by_hand(any_s=1), "cache": Paged(blocks=9), "slots": 1}
+    with pytest.raises(ValueError, match=message):
+        serve([Request(0, 1, 1)], **(args | change))
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: Chunked(2.5), "budget must be a whole number .* got 2.5"),
+        (lambda: Preemption(victim="newest"), "victim must be a function .* got 'newest'"),
+        (lambda: Preemption(restore=Swap), "restore must be an object with drop, back, prefill"),
+    ],
+)
+def test_bad_policies(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

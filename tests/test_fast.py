@@ -13,7 +13,7 @@ from servesim.batching import Chunked, Mixed
 from servesim.cache import Paged
 from servesim.hardware import H100
 from servesim.models import LLAMA_3_1_8B
-from servesim.workload import draw
+from servesim.workload import Request, draw
 
 settings_many = settings(max_examples=1500, phases=[Phase.explicit, Phase.generate])
 
@@ -103,3 +103,26 @@ def test_fast_enough_for_a_slider():
 def test_sharing_needs_whole_prompts():
     with pytest.raises(ValueError, match="budget must be None"):
         fast.serve([], clock=clock.by_hand(any_s=1), blocks=1, slots=1, budget=5, share=True)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"blocks": "2000"}, "blocks must be a whole number .* got '2000'"),
+        ({"blocks": 2000.5}, "blocks must be a whole number .* got 2000.5"),
+        ({"budget": 0.5}, "budget must be a whole number .* got 0.5"),
+        (
+            {"clock": costs.clock(LLAMA_3_1_8B, H100)},
+            "clock must be .* clock.of.* or clock.by_hand",
+        ),
+        ({"clock": clock.Linear(lambda *held: 0.02)}, "clock.fixed .* must be a whole .* got 0.02"),
+        ({"requests": [Request(0, "10", 5)]}, "prompt_tokens must be .* got '10'"),
+        ({"requests": [Request(0, 10, 5), Request(1, 2.5, 5)]}, "prompt_tokens must be .* got 2.5"),
+        ({"requests": [Request("0", 10, 5)]}, "arrival_s must be a number .* got '0'"),
+        ({"requests": [Request(0, 10, 0)]}, "output_tokens must be .* at least 1, got 0"),
+    ],
+)
+def test_bad_arguments(change, message):
+    args = {"requests": [], "clock": clock.by_hand(any_s=1), "blocks": 9, "slots": 1}
+    with pytest.raises(ValueError, match=message):
+        fast.serve(**(args | change))

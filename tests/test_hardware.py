@@ -1,9 +1,10 @@
 import dataclasses
+import json
 from datetime import date
 
 import pytest
 
-from servesim import hardware
+from servesim import facts, hardware
 from servesim.facts import read_csv, read_json
 from servesim.hardware import A100_40, A100_80, ACCELERATORS, B200, H100, H200, TPU_V5E
 from servesim.precision import BF16, FP8, FP16, FP32, INT4, INT8
@@ -80,11 +81,12 @@ def test_each_chip_has_a_name_in_the_module():
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"bf16_flops": 0}, "bf16_flops must be above 0, got 0"),
-        ({"link_bytes_per_s": -1.0}, "link_bytes_per_s must be above 0, got -1.0"),
-        ({"hbm_bytes": float("nan")}, "hbm_bytes must be above 0, got nan"),
-        ({"reported_bytes": 0}, "reported_bytes must be None or above 0, got 0"),
-        ({"eight_bit_flops": 0}, "eight_bit_flops must be None or above 0, got 0"),
+        ({"bf16_flops": 0}, "bf16_flops must be a number above 0 .* got 0"),
+        ({"link_bytes_per_s": -1.0}, "link_bytes_per_s must be .* got -1.0"),
+        ({"hbm_bytes": float("nan")}, "hbm_bytes must be .* got nan"),
+        ({"reported_bytes": 0}, "reported_bytes must be .* got 0"),
+        ({"eight_bit_flops": 0}, "eight_bit_flops must be .* got 0"),
+        ({"bf16_flops": "1e14"}, "bf16_flops must be a number above 0 .* got '1e14'"),
     ],
 )
 def test_a_wrong_figure_is_refused(change, message):
@@ -96,3 +98,20 @@ def test_a_wrong_figure_is_refused(change, message):
 def test_an_unknown_table_is_refused(read):
     with pytest.raises(ValueError, match="name must be one of accelerators.json, .*got 'chips'"):
         read("chips")
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("{", "chips.json must be JSON: "),
+        ('{"X": 1}', "chips.json, record X: must be an object with the fields .*'bf16_flops'"),
+        ('{"X": {"read": ""}}', r"chips.json, record X: the fields \['bf16_flops', .*are missing"),
+        ('{"X": %s}', r"chips.json, record X: the fields \['tflops'\] must be among \['bf16_f"),
+    ],
+)
+def test_a_wrong_record_is_refused(tmp_path, monkeypatch, text, message):
+    wrong = json.dumps(TABLE["H100"] | {"tflops": 1})
+    (tmp_path / "chips.json").write_text(text.replace("%s", wrong))
+    monkeypatch.setattr(facts, "files", lambda package: tmp_path)
+    with pytest.raises(ValueError, match=message):
+        facts.read_records("chips.json", hardware._accelerator)

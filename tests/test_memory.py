@@ -92,14 +92,18 @@ def test_a_pool_never_overflows(pool_bytes, block, bytes_per_token, context):
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: budget(LLAMA_2_7B, H100, utilisation=0), "utilisation must be above 0 and at"),
+        (
+            lambda: budget(LLAMA_2_7B, H100, utilisation=0),
+            "utilisation must be a number above 0 and at",
+        ),
         (lambda: budget(LLAMA_2_7B, H100, utilisation=1.01), "utilisation must be"),
         (lambda: budget(LLAMA_2_7B, H100, activations=-1), "activations must be"),
         (lambda: budget(LLAMA_2_7B, H100, other=float("nan")), "other must be"),
+        (lambda: budget("Llama-2-7B", H100), "model must be of the class Model, such as models."),
         (lambda: budget(LLAMA_2_7B, H100, tp=0), "tp must be"),
         (lambda: pool(-1, bytes_per_token=1), "pool_bytes must be"),
         (lambda: pool(1, block=0, bytes_per_token=1), "block must be"),
-        (lambda: pool(1, bytes_per_token=0), "bytes_per_token must be above 0, got 0"),
+        (lambda: pool(1, bytes_per_token=0), "bytes_per_token must be a number above 0 .* got 0"),
         (lambda: pool(1, bytes_per_token=1).requests(0), "context must be"),
     ],
 )

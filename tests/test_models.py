@@ -235,6 +235,10 @@ def test_latent_attention_without_a_query_rank():
             "layer_types must name 2 layers, got 1",
         ),
         (
+            {"model_type": "mistral", "sliding_window": 8, "layer_types": 5},
+            "layer_types must be a list of 2 names, got 5",
+        ),
+        (
             {"model_type": "mistral", "sliding_window": 8, "layer_types": ["linear"] * 2},
             "layer_types must hold only full_attention, sliding_attention; got 'linear'",
         ),
@@ -252,17 +256,31 @@ def test_what_is_not_a_config_is_refused(tmp_path):
         Model.from_config(broken)
     with pytest.raises(ValueError, match="config must be a JSON object, got list"):
         Model.from_config([TINY])
+    with pytest.raises(ValueError, match="text_config must be a JSON object, got int"):
+        Model.from_config({"text_config": 5})
+    with pytest.raises(ValueError, match="a dict or the path of a config.json, got 'meta-llama/L"):
+        Model.from_config("meta-llama/Llama-3.1-8B")
+    assert Model.from_config(TINY | {"text_config": None}) == tiny()
 
 
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: LLAMA_3_1_8B.kv_bytes(-1), "context must be at least 0, got -1"),
-        (lambda: LLAMA_3_1_8B.kv_bytes(1, tp=0), "tp must be at least 1, got 0"),
-        (lambda: DEEPSEEK_V3.kv_bytes(1, tp=0), "tp must be at least 1, got 0"),
+        (lambda: LLAMA_3_1_8B.kv_bytes(-1), "context must be a number of at least 0 .* got -1"),
+        (lambda: LLAMA_3_1_8B.kv_bytes(1, tp=0), "tp must be a whole number .* got 0"),
+        (lambda: DEEPSEEK_V3.kv_bytes(1, tp=0), "tp must be a whole number .* got 0"),
         (lambda: LLAMA_3_1_8B.kv_bytes(1, tp=3), "tp must divide 8 KV heads or be a .* got 3"),
-        (lambda: MIXTRAL_8X7B.read_bytes(0), "tokens must be at least 1, got 0"),
-        (lambda: dataclasses.replace(LLAMA_2_7B, layers=0), "layers must be at least 1, got 0"),
+        (lambda: MIXTRAL_8X7B.read_bytes(0), "tokens must be a number of .* got 0"),
+        (lambda: MIXTRAL_8X7B.read_bytes(float("nan")), "tokens must be a number of .* got nan"),
+        (lambda: LLAMA_3_1_8B.kv_bytes("8"), "context must be a number of at least 0 .* got '8'"),
+        (
+            lambda: LLAMA_3_1_8B.weight_bytes("fp8"),
+            "precision must be .* precision.BF16, got 'fp8'",
+        ),
+        (
+            lambda: dataclasses.replace(LLAMA_2_7B, layers=0),
+            "layers must be a whole number .* got 0",
+        ),
         (lambda: dataclasses.replace(LLAMA_2_7B, windows=(8,)), "one per layer .32., got 1"),
     ],
 )

@@ -25,8 +25,9 @@ def test_precisions_are_found_by_their_name():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (("none", 0), "bits must be at least 1, got 0"),
-        (("int4", 4, 0), "group must be None or at least 1, got 0"),
+        (("none", 0), "bits must be a number of at least 1 .* got 0"),
+        (("int8", "8"), "bits must be a number of at least 1 .* got '8'"),
+        (("int4", 4, 0), "group must be a whole number .* got 0"),
     ],
 )
 def test_a_wrong_precision_is_refused(arguments, message):

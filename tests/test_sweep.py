@@ -1,5 +1,6 @@
 """Sweeps give the same on one core and on many."""
 
+import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
@@ -52,3 +53,9 @@ def test_progress(capfd, monkeypatch):
     assert "30/30" in capfd.readouterr().err
     engine.serve(thirty, **few, cache=Paged(blocks=9_000))
     assert capfd.readouterr().err == ""
+
+
+def test_progress_says_what_it_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install tqdm"):
+        sweep(steps, [], progress=True)

@@ -60,6 +60,11 @@ def test_iso_times_with_and_without_a_zone(tmp_path):
     assert read_trace(path).arrival_s.tolist() == [0, 1, 2]
 
 
+def test_the_number_of_tokens_goes_before_the_text(tmp_path):
+    path = write(tmp_path / "log.csv", "time,prompt,prompt_tokens,output_tokens", "0,Hi,5,7")
+    assert list(read_trace(path)) == [Request(0.0, 5, 7)]
+
+
 def test_mooncake(tmp_path):
     rows = [
         {"timestamp": 500, "input_length": 1000, "output_length": 5, "hash_ids": [0, 1]},
@@ -92,8 +97,14 @@ def test_round_trip(tmp_path_factory, rows):
 @pytest.mark.parametrize(
     "name, lines, message",
     [
-        ("a.csv", ["timestamp,prompt", "0,1"], r"a.csv, line 1: no column is one of .*'output'"),
-        ("a.csv", [""], "line 1: no column"),
+        ("a.csv", ["timestamp,prompt", "0,1"], "line 1: no column for the number of output tokens"),
+        (
+            "a.csv",
+            ["arrival_ms,prompt,output", "0,1,1"],
+            "time of arrival, .* called timestamp, ar",
+        ),
+        ("a.csv", ["time;prompt;output", "0;1;1"], r"separated by commas, are \['time;prompt;out"),
+        ("a.csv", [""], "a.csv: the file is empty"),
         ("a.csv", ["timestamp,prompt,output"], "a.csv: no requests"),
         ("a.csv", ["time,prompt,output", "0,1,1", "1,x,1"], "line 3, column prompt: 'x', expected"),
         ("a.csv", ["time,prompt,output", "0,1,0"], "line 2, column output: '0', expected a whole"),
@@ -181,7 +192,11 @@ def test_a_million_requests_in_a_second():
         (lambda: draw("azure", count=1, seed=0), r"name must be one of \['azure_2023_chat'"),
         (lambda: draw("_about", count=1, seed=0), "name must be one of"),
         (lambda: draw(count=0, seed=0), "count must be"),
-        (lambda: draw(count=1, rate_per_s=0, seed=0), "rate_per_s must be .* > 0, got 0"),
+        (lambda: draw(count=1, rate_per_s=0, seed=0), "rate_per_s must be .* above 0 .* got 0"),
+        (lambda: draw(count=1, rate_per_s="2", seed=0), "rate_per_s must be a number .* got '2'"),
+        (lambda: draw(count="10", seed=0), "count must be a whole number .* got '10'"),
+        (lambda: draw(count=2.5, seed=0), "count must be a whole number .* got 2.5"),
+        (lambda: read_trace("no/such.csv"), "path must be .* got 'no/such.csv', which is no file"),
         (lambda: draw("mooncake_conversation", count=1, seed=0), "rate_per_s must be given"),
     ],
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from servesim.checks import at_least
+from servesim.checks import above, at_least, whole
 from servesim.workload import Request, Trace
 
 
@@ -23,10 +23,9 @@ def gamma(*, count: int, rate_per_s: float, cv: float = 1.0, seed: int) -> np.nd
     >>> gamma(count=3, rate_per_s=2, cv=0, seed=1).tolist()
     [0.5, 1.0, 1.5]
     """
-    at_least(1, count=count)
+    whole(1, count=count)
     at_least(0, cv=cv)
-    if not 0 < rate_per_s < float("inf"):
-        raise ValueError(f"rate_per_s must be a finite number > 0, got {rate_per_s}")
+    above(0, rate_per_s=rate_per_s)
     if cv == 0:
         return np.arange(1, count + 1) / rate_per_s
     rng = np.random.default_rng((seed, 2))
@@ -87,7 +86,7 @@ class ClosedLoop:
     """
 
     def __init__(self, lengths: Iterable[Request], *, users: int, think_s: float, seed: int):
-        at_least(1, users=users)
+        whole(1, users=users)
         at_least(0, think_s=think_s)
         self._lengths = iter(lengths)
         rng = np.random.default_rng((seed, 4))

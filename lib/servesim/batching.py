@@ -8,11 +8,20 @@ whole                 a prompt is computed in one piece (one that is larger than
 alone                 prompts run in steps of their own, before the decodes
 together              slots are given back only when everyone in the batch is done
 padded                everyone costs as much as the longest
+
+Those with a budget raise ValueError unless it is a whole number of at least 1, or INF.
 """
 
 from dataclasses import dataclass
 
+from servesim.checks import whole
+
 INF = float("inf")
+
+
+def _check_budget(policy) -> None:
+    if policy.budget != INF:
+        whole(1, budget=policy.budget)
 
 
 @dataclass(frozen=True)
@@ -25,6 +34,7 @@ class Mixed:
     """
 
     budget: float = INF
+    __post_init__ = _check_budget
     whole = True
     alone = together = padded = False
 
@@ -40,6 +50,7 @@ class PrefillFirst:
     """
 
     budget: float = INF
+    __post_init__ = _check_budget
     whole = alone = True
     together = padded = False
 
@@ -52,6 +63,7 @@ class DecodeFirst:
     """No prompt starts while anybody decodes."""
 
     budget: float = INF
+    __post_init__ = _check_budget
     whole = True
     alone = together = padded = False
 
@@ -67,6 +79,7 @@ class Chunked:
     """
 
     budget: float
+    __post_init__ = _check_budget
     whole = alone = together = padded = False
 
     def room(self, decoding: int, held: int) -> float:

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-from servesim.checks import at_least
+from servesim.checks import whole
 
 
 class Waste(NamedTuple):
@@ -27,13 +27,13 @@ def chain(tokens: Sequence[int], block: int) -> tuple[int, ...]:
 
     Source: Kwon et al. (2023), section 4.4; vLLM's automatic prefix caching.
     Left out: that two different chains may collide (one chance in 2^61 or so).
-    Raises ValueError for a block below 1.
+    Raises ValueError for a block that is not a whole number of at least 1.
 
     >>> a, b = chain([1, 2, 3, 4, 5], 2), chain([1, 2, 3, 9, 5], 2)
     >>> len(a), a[0] == b[0], a[1] == b[1]
     (2, True, False)
     """
-    at_least(1, block=block)
+    whole(1, block=block)
     ids, last = [], 0
     for start in range(0, len(tokens) - block + 1, block):
         last = hash((last, *tokens[start : start + block]))
@@ -47,6 +47,7 @@ class Paged:
     A sequence holds a table of blocks and fills them in order. With `share`, full blocks of a
     prompt are found again by their id (see `chain`): by others while somebody holds them, and
     later until they are evicted, the least recently released first.
+    Raises ValueError for blocks or a block that is not a whole number of at least 1.
 
     >>> cache = Paged(blocks=4, block=16)
     >>> cache.start("a", 20, prompt=20, output=20), cache.grow("a", 32), cache.grow("a", 33)
@@ -56,7 +57,7 @@ class Paged:
     """
 
     def __init__(self, *, blocks: int, block: int = 16, share: bool = False):
-        at_least(1, blocks=blocks, block=block)
+        whole(1, blocks=blocks, block=block)
         self.blocks, self.block, self.share = blocks, block, share
         self.tables: dict[Hashable, list[int]] = {}
         self.tokens: dict[Hashable, int] = {}  # cached tokens of each sequence

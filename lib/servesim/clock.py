@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from servesim import costs
-from servesim.checks import at_least
+from servesim.checks import at_least, whole
 from servesim.costs import IDEAL, Reach, causal_pairs
 from servesim.hardware import Accelerator
 from servesim.models import Model
@@ -77,11 +77,15 @@ class Linear:
     score  fs for each of the p query-key pairs of the prefills
 
     Sums of such steps have a closed form: `fast.py` lives on that.
+    Raises ValueError for a read or score that is not a whole number of at least 0.
     """
 
     fixed: Callable[[int, int], int]
     read: int = 0
     score: int = 0
+
+    def __post_init__(self):
+        whole(0, read=self.read, score=self.score)
 
     def __call__(self, work: Work) -> int:
         fixed = self.fixed(work.decodes, work.prompt_tokens)
@@ -135,7 +139,8 @@ def of(
 
     Source: `costs.step`.
     Left out: as there; a chunk reads its cached prefix once.
-    Raises ValueError for a model whose layers do not all keep every token (windows).
+    Raises ValueError for arguments of the wrong kind, and for a model whose layers do not all keep
+    every token (windows).
 
     >>> from servesim.hardware import H100
     >>> from servesim.models import LLAMA_3_1_8B
@@ -143,6 +148,7 @@ def of(
     >>> print(f"{t / MS:.2f} ms")
     4.95 ms
     """
+    costs.check_kinds(model, chip, reach, weights=weights, cache=cache)
     token = model.kv_bytes(1, cache, tp)
     if model.kv_bytes(10**6, cache, tp) != 10**6 * token:
         raise ValueError(f"model must keep every token in every layer, {model.name} does not")

@@ -30,16 +30,25 @@ GEMMA3_DEFAULTS = {
 def load(config: dict | str | Path) -> dict:
     """The text model's part of a config, given as a dict or as the path of a config.json.
 
-    Raises ValueError when the file or the value is not a JSON object.
+    Raises ValueError when there is no such file, and when it or the value is not a JSON object.
     """
     if isinstance(config, str | Path):
+        if not Path(config).is_file():
+            wanted = "config must be a dict or the path of a config.json"
+            raise ValueError(f"{wanted}, got {str(config)!r}, which is no file")
         try:
             config = json.loads(Path(config).read_text(encoding="utf-8"))
         except json.JSONDecodeError as error:
-            raise ValueError(f"config must be JSON: {error}") from None
-    if not isinstance(config, dict):
-        raise ValueError(f"config must be a JSON object, got {type(config).__name__}")
-    return config.get("text_config", config)
+            raise ValueError(f"config must be JSON: {config}: {error}") from None
+    config = _object("config", config)
+    text = config.get("text_config")
+    return config if text is None else _object("text_config", text)
+
+
+def _object(name: str, value: object) -> dict:
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} must be a JSON object, got {type(value).__name__}")
+    return value
 
 
 def fields(config: dict) -> dict:
@@ -145,6 +154,8 @@ def _windows(kind: str, config: dict) -> tuple[int | None, ...]:
 
 
 def _windows_by_name(names: list[str], layers: int, window: int) -> tuple[int | None, ...]:
+    if not isinstance(names, list | tuple):
+        raise ValueError(f"layer_types must be a list of {layers} names, got {names!r}")
     if len(names) != layers:
         raise ValueError(f"layer_types must name {layers} layers, got {len(names)}")
     meaning = {"full_attention": None, "sliding_attention": window}

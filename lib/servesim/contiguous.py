@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Sequence
 
 from servesim.cache import Waste
-from servesim.checks import at_least
+from servesim.checks import whole
 
 # (prompt, output) -> tokens to set aside when a request starts
 Room = Callable[[int, int], int]
@@ -32,7 +32,7 @@ class Anywhere:
     """A counter: memory is handed out as long as there is some, wherever it lies."""
 
     def __init__(self, capacity: int):
-        at_least(1, capacity=capacity)
+        whole(1, capacity=capacity)
         self.capacity = self.free = self.largest = capacity
 
     def piece(self, room: int) -> int:
@@ -66,7 +66,7 @@ class Buddy:
     """
 
     def __init__(self, capacity: int):
-        at_least(1, capacity=capacity)
+        whole(1, capacity=capacity)
         self.capacity = self.free = capacity
         self.largest = 1 << (capacity.bit_length() - 1)  # tokens in the largest piece
         sizes = [1 << bit for bit in range(capacity.bit_length())]

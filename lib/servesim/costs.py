@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from servesim.checks import at_least
+from servesim.checks import at_least, kind, up_to_one, whole
 from servesim.facts import read_json
 from servesim.hardware import Accelerator
 from servesim.models import Model
@@ -40,8 +40,8 @@ class Reach:
     def __post_init__(self):
         for name in ("memory", "compute", "elementwise"):
             fraction = getattr(self, name)
-            if fraction is not None and not 0 < fraction <= 1:
-                raise ValueError(f"{name} must be above 0 and at most 1, got {fraction}")
+            if fraction is not None:
+                up_to_one(**{name: fraction})
         at_least(0, layer_s=self.layer_s, link_latency_s=self.link_latency_s)
 
 
@@ -121,7 +121,8 @@ def step(
     Left out: that the input embedding is read by the row (here all of W is read) and that logits
     are needed once per sequence (here: for every new token), which for Llama-3.1-8B adds 7 % each;
     writes of keys and values; routing and all-to-all of expert models; overlap with the link.
-    Raises ValueError for new_tokens or tp below 1 and for negative kv_bytes or pairs.
+    Raises ValueError for arguments of the wrong kind, new_tokens or tp below 1, and negative
+    kv_bytes or pairs.
 
     >>> from servesim.hardware import H100
     >>> from servesim.models import LLAMA_3_1_8B
@@ -129,7 +130,9 @@ def step(
     >>> print(f"{t.total_s * 1e3:.2f} ms, bound by {t.bound}")
     4.79 ms, bound by memory
     """
-    at_least(1, new_tokens=new_tokens, tp=tp)
+    check_kinds(model, chip, reach, weights=weights)
+    at_least(1, new_tokens=new_tokens)
+    whole(1, tp=tp)
     at_least(0, kv_bytes=kv_bytes, pairs=pairs)
     bytes_per_s = reach.memory * chip.hbm_bytes_per_s
     flops = reach.compute * chip.flops(weights)
@@ -142,6 +145,14 @@ def step(
         layers_s=model.layers * reach.layer_s,
         link_s=_link_s(model, chip, new_tokens, tp, reach),
     )
+
+
+def check_kinds(model: Model, chip: Accelerator, reach: Reach, **precisions: Precision) -> None:
+    """Raise ValueError unless each is what the functions here take."""
+    kind(Model, "models.LLAMA_3_1_8B", model=model)
+    kind(Accelerator, "hardware.H100", chip=chip)
+    kind(Reach, "costs.IDEAL", reach=reach)
+    kind(Precision, "precision.BF16", **precisions)
 
 
 def _elementwise_s(model: Model, chip: Accelerator, tokens: int, tp: int, reach: Reach) -> float:
@@ -193,14 +204,15 @@ def decode(
     Source: `step`.
     Left out: attention's arithmetic, which runs under its reads (a cached byte meets a few FLOP:
     heads / kv_heads; latent attention with many heads comes near the ridge).
-    Raises ValueError for batch or tp below 1 and for a negative context.
+    Raises ValueError for arguments of the wrong kind, batch or tp below 1, and a negative context.
 
     >>> from servesim.hardware import H100
     >>> from servesim.models import LLAMA_3_1_8B
     >>> print(f"{decode(LLAMA_3_1_8B, H100, batch=64, context=1024).total_s * 1e3:.2f} ms")
     7.36 ms
     """
-    at_least(1, batch=batch)
+    check_kinds(model, chip, reach, weights=weights, cache=cache)
+    at_least(1, batch=batch)  # a mean batch need not be whole
     at_least(0, context=context)
     kv_bytes = batch * model.kv_bytes(context, cache, tp)
     return step(
@@ -226,7 +238,7 @@ def prefill(
     Source: `step`.
     Left out: writing keys and values to the cache and reading them within the pass (they are
     small against the arithmetic), so `cache` changes nothing here; windows, which drop pairs.
-    Raises ValueError for prompt, batch or tp below 1.
+    Raises ValueError for arguments of the wrong kind, and prompt, batch or tp below 1.
 
     >>> from servesim.hardware import H100
     >>> from servesim.models import LLAMA_3_1_8B
@@ -234,7 +246,9 @@ def prefill(
     >>> print(f"{t.total_s * 1e3:.1f} ms, bound by {t.bound}")
     32.2 ms, bound by compute
     """
-    at_least(1, prompt=prompt, batch=batch)
+    check_kinds(model, chip, reach, weights=weights, cache=cache)
+    whole(1, prompt=prompt)
+    at_least(1, batch=batch)
     return step(
         model,
         chip,
@@ -268,6 +282,7 @@ def clock(
 
     It gives `step(...).total_s`. Only attention depends on more than the number of new tokens, so
     the rest is computed once for each number.
+    Raises ValueError for arguments of the wrong kind.
 
     >>> from servesim.hardware import H100
     >>> from servesim.models import LLAMA_3_1_8B
@@ -275,6 +290,7 @@ def clock(
     >>> print(f"{step_s(2, [1000, 3000], []) * 1e3:.2f} ms")
     4.95 ms
     """
+    check_kinds(model, chip, reach, weights=weights, cache=cache)
     plan = partial(step, model, chip, tp=tp, weights=weights, reach=reach)
     one = plan(new_tokens=1, kv_bytes=1, pairs=1)
     without_attention_s = lru_cache(None)(lambda new_tokens: plan(new_tokens=new_tokens).total_s)
@@ -301,7 +317,8 @@ def tokens_per_step(acceptance: float, guesses: int) -> float:
     >>> round(tokens_per_step(0.8, 4), 2)
     3.36
     """
-    if not 0 <= acceptance <= 1:
+    at_least(0, acceptance=acceptance)
+    if acceptance > 1:
         raise ValueError(f"acceptance must be from 0 to 1, got {acceptance}")
-    at_least(0, guesses=guesses)
+    whole(0, guesses=guesses)
     return sum(acceptance**i for i in range(guesses + 1))

@@ -1,10 +1,11 @@
 """One replica: a clock, a queue and a loop."""
 
 from collections.abc import Callable, Iterable
+from numbers import Integral
 
 from servesim.batching import Mixed
 from servesim.cache import Paged
-from servesim.checks import at_least
+from servesim.checks import members, takes, whole
 from servesim.clock import Clock, Work, ticks
 from servesim.contiguous import Anywhere, Contiguous
 from servesim.order import FCFS
@@ -37,7 +38,7 @@ def serve(
     computed in the step gains a token when it ends: token 1 comes out of the prompt's prefill.
     A request is refused on arrival when it could never fit, or when it finds `queue` waiting.
 
-    clock       fs of a step, from the `Work` that it holds
+    clock       whole fs of a step, from the `Work` that it holds
     cache       a new, empty one
     slots       sequences in one step
     batching    what a step holds; unless given Mixed(): prompts join the decodes
@@ -51,8 +52,9 @@ def serve(
 
     Source: Yu et al. (2022), Orca; Kwon et al. (2023), PagedAttention; vLLM's schedulers.
     Left out: the time to plan a step; several replicas.
-    Raises ValueError for arguments out of range, requests without prompt or output, and steps
-    that take no time; RuntimeError, which says why, for a run that cannot progress.
+    Raises ValueError for arguments of the wrong kind or out of range, requests without prompt or
+    output, and steps that take no time or no whole fs; RuntimeError, which says why, for a run
+    that cannot progress.
 
     >>> from servesim.clock import by_hand
     >>> clock = by_hand(step_s=0.020, prompt_token_s=0.0005)
@@ -60,9 +62,10 @@ def serve(
     >>> r.ttft_s.tolist(), r.finish_s.tolist(), r.time_s.tolist()
     ([0.1], [0.14], [0.0, 0.1, 0.12])
     """
-    at_least(1, slots=slots, queue=1 if queue is None else queue)
+    whole(1, slots=slots, queue=1 if queue is None else queue)
     requests = list(requests)
     policies = batching or Mixed(), order or FCFS(), preemption or Preemption()
+    _check(clock, cache, *policies)
     follow = _counting(follow, counter(len(requests), progress))
     replica = Replica(requests, cache, slots, *policies, queue, follow)
     steps, delivered = [], []
@@ -76,14 +79,32 @@ def serve(
 
         work = replica.work()
         duration = clock(work) + replica.moving
-        if not duration > 0:
-            raise ValueError(f"clock must give fs > 0, got {duration}")
+        if not (isinstance(duration, Integral) and duration > 0):
+            raise ValueError(
+                f"clock must give whole femtoseconds (an int above 0; clock.ticks turns seconds "
+                f"into them), got {duration!r}"
+            )
         steps.append(replica.step(work, duration))
         replica.now += duration
 
         delivered.append(replica.account())
         replica.retire()
     return record(replica.sequences, steps, delivered)
+
+
+def _check(clock, cache, batching, order, preemption) -> None:
+    """Each has what the loop will ask of it."""
+    takes(
+        1, "a function of one step's Work, such as clock.of(...) or clock.by_hand(...)", clock=clock
+    )
+    members(
+        "block capacity reserved used possible found start grow end",
+        "Paged(blocks=100)",
+        cache=cache,
+    )
+    members("room whole alone together padded", "Mixed()", batching=batching)
+    members("first overtakes admitted", "FCFS()", order=order)
+    members("unguarded choose restore to_head", "Preemption()", preemption=preemption)
 
 
 def _counting(follow: Follow | None, done: Callable[[int], object]) -> Follow:
@@ -122,7 +143,10 @@ def run(
     >>> r.ttft_s.tolist(), r.finish_s.tolist(), r.cache_tokens_used.tolist()
     ([1.0], [3.0], [8, 9, 10])
     """
-    at_least(1, cache_tokens=cache_tokens)
+    whole(1, cache_tokens=cache_tokens)
+    takes(
+        3, "a function of new tokens, contexts and prompts, such as costs.clock(...)", step_s=step_s
+    )
 
     def clock(work: Work) -> int:
         duration_s = step_s(work.new_tokens, work.contexts, [c.tokens for c in work.chunks])

@@ -3,12 +3,13 @@
 The results are those of `engine.serve`, to the femtosecond (`leaper.py` says how).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from servesim.checks import at_least
+from servesim.checks import at_least, kind, whole
 from servesim.clock import SECOND, Linear
 from servesim.leaper import Leaper
 from servesim.prefixes import Prefixes
@@ -60,8 +61,8 @@ def serve(
 
     Source: as `engine.serve`.
     Left out: every other policy, sharing together with chunks, and what happens in each step.
-    Raises ValueError for arguments out of range, requests without prompt or output, and `share`
-    with a `budget`.
+    Raises ValueError for arguments of the wrong kind or out of range, requests without prompt or
+    output, and `share` with a `budget`.
 
     >>> from servesim.clock import by_hand
     >>> clock = by_hand(step_s=0.020, prompt_token_s=0.0005)
@@ -69,7 +70,9 @@ def serve(
     >>> served.ttft_s.tolist(), served.finish_s.tolist(), served.steps
     ([0.1], [0.14], 3)
     """
-    at_least(1, blocks=blocks, block=block, slots=slots, budget=1 if budget is None else budget)
+    kind(Linear, "clock.of(...) or clock.by_hand(...)", clock=clock)
+    whole(0, **{"clock.fixed (fs)": clock.fixed(1, 0)})
+    whole(1, blocks=blocks, block=block, slots=slots, budget=1 if budget is None else budget)
     if share and budget is not None:
         raise ValueError(f"budget must be None when prefixes are shared, got {budget}")
     requests = requests if isinstance(requests, Trace) else list(requests)
@@ -102,13 +105,21 @@ def _columns(requests: Trace | Iterable[Request]) -> tuple[list[int], np.ndarray
         prompt, output = requests.prompt_tokens[order], requests.output_tokens[order]
     else:
         rows = sorted((request[:3] for request in requests), key=lambda row: row[0])
-        arrival_s = np.array([row[0] for row in rows], dtype=float)
-        prompt, output = (np.array([row[i] for row in rows], dtype=int) for i in (1, 2))
-    if len(arrival_s):
-        at_least(1, prompt_tokens=prompt.min(), output_tokens=output.min())
-        at_least(0, arrival_s=arrival_s.min())
+        arrival_s, prompt, output = ([row[i] for row in rows] for i in range(3))
+    arrival_s = _checked("arrival_s", arrival_s, "iuf", partial(at_least, 0))
+    prompt = _checked("prompt_tokens", prompt, "iu", partial(whole, 1))
+    output = _checked("output_tokens", output, "iu", partial(whole, 1))
     arrival = np.rint(arrival_s * SECOND)  # `clock.ticks` of all at once
-    return list(map(int, arrival.tolist())), prompt, output
+    return list(map(int, arrival.tolist())), prompt.astype(int), output.astype(int)
+
+
+def _checked(name: str, values, kinds: str, check: Callable[..., None]) -> np.ndarray:
+    """The array of values that pass `check`; of these kinds, the extremes speak for all."""
+    column = np.array(values)
+    extremes = column.size and column.dtype.kind in kinds
+    for value in [column.min().item(), column.max().item()] if extremes else values:
+        check(**{name: value})
+    return column
 
 
 def _prefixes(requests: Trace | list[Request], block: int) -> Prefixes:

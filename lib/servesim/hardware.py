@@ -1,14 +1,18 @@
 """What one chip can do at most, from its makers' documents."""
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 
-from servesim.facts import read_json
+from servesim import checks
+from servesim.facts import read_records
 from servesim.precision import Precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """One chip. Peak figures only: how much of a peak is reached belongs to costs.py."""
+    """One chip. Peak figures only: how much of a peak is reached belongs to costs.py.
+
+    Raises ValueError for a figure that is not a finite number above 0.
+    """
 
     name: str
     bf16_flops: float  # FLOP/s, dense (without 2:4 sparsity), sums kept in 32 bit
@@ -22,12 +26,10 @@ class Accelerator:
 
     def __post_init__(self):
         for field in ("bf16_flops", "hbm_bytes", "hbm_bytes_per_s", "link_bytes_per_s"):
-            if not getattr(self, field) > 0:
-                raise ValueError(f"{field} must be above 0, got {getattr(self, field)}")
+            checks.above(0, **{field: getattr(self, field)})
         for field in ("eight_bit_flops", "reported_bytes"):
-            value = getattr(self, field)
-            if value is not None and not value > 0:
-                raise ValueError(f"{field} must be None or above 0, got {value}")
+            if getattr(self, field) is not None:
+                checks.above(0, **{field: getattr(self, field)})
 
     @property
     def ridge(self) -> float:
@@ -50,12 +52,14 @@ class Accelerator:
 
         8-bit weights use the 8-bit units where the chip has them for that format.
         Everything narrower or without such units is unpacked to 16 bit first.
-        Raises ValueError for values wider than 16 bit, whose rate is not in the table.
+        Raises ValueError for what is not a Precision, and for values wider than 16 bit, whose rate
+        is not in the table.
 
         >>> from servesim.precision import BF16, FP8
         >>> H100.flops(FP8) / H100.flops(BF16), A100_80.flops(FP8) / A100_80.flops(BF16)
         (2.0, 1.0)
         """
+        checks.kind(Precision, "precision.BF16", precision=precision)
         if precision.bits > 16:
             raise ValueError(
                 f"precision must be at most 16 bits wide, got {precision.name}: {precision.bits}"
@@ -65,15 +69,18 @@ class Accelerator:
         return self.bf16_flops if precision.name == "fp8" and not self.fp8 else self.eight_bit_flops
 
 
+_FIELDS = {field.name: field for field in fields(Accelerator) if field.name != "name"}
+_NEEDED = {"read", *(name for name, field in _FIELDS.items() if field.default is MISSING)}
+
+
 def _accelerator(name: str, entry: dict) -> Accelerator:
+    checks.fields(entry, _NEEDED, {"read", "note", *_FIELDS})
     figures = {key: value for key, value in entry.items() if key not in ("read", "note")}
     figures["source"] = f"{entry['source']}; read {entry['read']}"
     return Accelerator(name=name, **figures)
 
 
-ACCELERATORS = {
-    name: _accelerator(name, entry) for name, entry in read_json("accelerators.json").items()
-}
+ACCELERATORS = read_records("accelerators.json", _accelerator)
 
 A100_40 = ACCELERATORS["A100-40"]
 A100_80 = ACCELERATORS["A100-80"]

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from servesim.checks import at_least
+from servesim.checks import above, at_least, kind, up_to_one, whole
 from servesim.hardware import Accelerator
 from servesim.models import Model
 from servesim.precision import BF16, Precision
@@ -39,7 +39,8 @@ def budget(
 
     Source: the rule of today's engines (vLLM's gpu_memory_utilization works like this).
     Left out: what differs between the cards of a group; fragmentation.
-    Raises ValueError for arguments out of range, and when no pool is left: it says what is missing.
+    Raises ValueError for arguments of the wrong kind or out of range, and when no pool is left: it
+    says what is missing.
 
     >>> from servesim.hardware import H100
     >>> from servesim.models import LLAMA_3_1_8B
@@ -47,10 +48,12 @@ def budget(
     >>> sum(b[1:]) == b.card
     True
     """
-    if not 0 < utilisation <= 1:
-        raise ValueError(f"utilisation must be above 0 and at most 1, got {utilisation}")
+    kind(Model, "models.LLAMA_3_1_8B", model=model)
+    kind(Accelerator, "hardware.H100", chip=chip)
+    kind(Precision, "precision.BF16", weights=weights)
+    up_to_one(utilisation=utilisation)
     at_least(0, activations=activations, other=other)
-    at_least(1, tp=tp)
+    whole(1, tp=tp)
     card = chip.usable_bytes
     share = model.weight_bytes(weights) / tp
     unused = (1 - utilisation) * card
@@ -99,7 +102,6 @@ def pool(pool_bytes: float, *, block: int = 16, bytes_per_token: float) -> Pool:
     15728
     """
     at_least(0, pool_bytes=pool_bytes)
-    at_least(1, block=block)
-    if not bytes_per_token > 0:
-        raise ValueError(f"bytes_per_token must be above 0, got {bytes_per_token}")
+    whole(1, block=block)
+    above(0, bytes_per_token=bytes_per_token)
     return Pool(int(pool_bytes // (block * bytes_per_token)), block, bytes_per_token)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from servesim import configs
-from servesim.facts import read_json
+from servesim.checks import at_least, fields, kind, whole
+from servesim.facts import read_records
 from servesim.precision import BF16, Precision
 
 UNQUANTISED_BYTES = 2  # B per value of what quantisation leaves in 16 bit
@@ -49,8 +50,7 @@ class Model:
 
     def __post_init__(self):
         for field in ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field} must be at least 1, got {getattr(self, field)}")
+            whole(1, **{field: getattr(self, field)})
         if self.heads % self.kv_heads:
             raise ValueError(f"kv_heads must divide heads ({self.heads}), got {self.kv_heads}")
         if len(self.windows) not in (0, self.layers):
@@ -71,7 +71,8 @@ class Model:
 
         Handles the architectures of configs.ARCHITECTURES, also inside a `text_config`.
         Without a name, the config's `_name_or_path` or model_type is the name.
-        Raises ValueError for an unknown architecture, a missing key or a wrong value.
+        Raises ValueError for a missing file, an unknown architecture, a missing key or a wrong
+        value.
 
         >>> tiny = {"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64,
         ...         "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100,
@@ -80,9 +81,9 @@ class Model:
         95040
         """
         config = configs.load(config)
-        fields = configs.fields(config)
+        described = configs.fields(config)
         name = name or config.get("_name_or_path") or config["model_type"]
-        return cls(name=name, source=source, **fields)
+        return cls(name=name, source=source, **described)
 
     @property
     def params(self) -> int:
@@ -116,7 +117,9 @@ class Model:
 
         A quantised precision applies to the layers' matrices; embedding, head, norms, biases
         and routers keep 2 B per value.
+        Raises ValueError for what is not a Precision.
         """
+        kind(Precision, "precision.BF16", precision=precision)
         matrices = self._matrices(self.experts)
         other_bytes = max(UNQUANTISED_BYTES, precision.bytes)
         return matrices * precision.bytes + (self.params - matrices) * other_bytes
@@ -132,8 +135,7 @@ class Model:
         >>> round(MIXTRAL_8X7B.read_bytes(1) / MIXTRAL_8X7B.weight_bytes(), 2)
         0.28
         """
-        if tokens < 1:
-            raise ValueError(f"tokens must be at least 1, got {tokens}")
+        at_least(1, tokens=tokens)
         if not self.experts:
             return self.weight_bytes(precision)
         untouched = (1 - self.experts_per_token / self.experts) ** tokens
@@ -146,20 +148,22 @@ class Model:
         2 (key and value) * layers * KV heads on the GPU * head_dim * B per value.
         A GPU holds kv_heads / tp heads, and at least one: beyond that, heads are copied.
         MLA: layers * (kv_rank + rope_dim) * B per value, the whole of it on each GPU.
+        Raises ValueError for what is not a Precision, and a tp that does not split the heads.
 
         >>> LLAMA_3_1_8B.kv_bytes_per_token()
         131072.0
         """
+        kind(Precision, "precision.BF16", precision=precision)
         return self.layers * self._layer_kv_values(tp) * precision.bytes
 
     def kv_bytes(self, context: int, precision: Precision = BF16, tp: int = 1) -> float:
         """B that one sequence of `context` tokens has in the cache of each of `tp` GPUs.
 
         A layer with a window keeps its last `window` tokens only.
-        Raises ValueError when context is below 0.
+        Raises ValueError as `kv_bytes_per_token`, and when context is below 0.
         """
-        if context < 0:
-            raise ValueError(f"context must be at least 0, got {context}")
+        at_least(0, context=context)
+        kind(Precision, "precision.BF16", precision=precision)
         windows = self.windows or (None,) * self.layers
         tokens = sum(context if window is None else min(context, window) for window in windows)
         return tokens * self._layer_kv_values(tp) * precision.bytes
@@ -178,8 +182,7 @@ class Model:
 
     def _layer_kv_values(self, tp: int) -> int:
         """Values that a token leaves in one layer's cache, on each GPU."""
-        if tp < 1:
-            raise ValueError(f"tp must be at least 1, got {tp}")
+        whole(1, tp=tp)
         if self.kv_rank:
             return self.kv_rank + self.rope_dim
         if self.kv_heads % tp and tp % self.kv_heads:
@@ -229,10 +232,12 @@ class Model:
 
 
 def _model(name: str, entry: dict) -> Model:
+    needed = {"source", "read", "config"}
+    fields(entry, needed, {"published_params", "params_source", *needed})
     return Model.from_config(entry["config"], name, f"{entry['source']}; read {entry['read']}")
 
 
-MODELS = {name: _model(name, entry) for name, entry in read_json("models.json").items()}
+MODELS = read_records("models.json", _model)
 
 LLAMA_2_7B = MODELS["Llama-2-7B"]
 LLAMA_2_13B = MODELS["Llama-2-13B"]

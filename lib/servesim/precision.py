@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from servesim.checks import at_least, whole
+
 SCALE_BITS = 16  # one per group of quantised values
 
 
@@ -17,6 +19,7 @@ class Precision:
 
     Left out: zero points of asymmetric formats; the one scale per matrix or channel of
     FP8 and INT8, which adds less than 0.1 %.
+    Raises ValueError for bits below 1, and for a group that is not a whole number of at least 1.
     """
 
     name: str
@@ -24,10 +27,9 @@ class Precision:
     group: int | None = None  # how many values share one 16-bit scale; None: too many to matter
 
     def __post_init__(self):
-        if self.bits < 1:
-            raise ValueError(f"bits must be at least 1, got {self.bits}")
-        if self.group is not None and self.group < 1:
-            raise ValueError(f"group must be None or at least 1, got {self.group}")
+        at_least(1, bits=self.bits)
+        if self.group is not None:
+            whole(1, group=self.group)
 
     @property
     def bytes(self) -> float:

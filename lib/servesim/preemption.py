@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from servesim.checks import members, takes, whole
 from servesim.clock import SECOND
 from servesim.sequence import Sequence
 
@@ -110,12 +111,19 @@ class Preemption:
     to_head  back to the head of the queue, or to its tail
     guard    steps that a sequence runs after each admission before it can be a victim. When
              memory is short and everybody is protected, nobody is
+
+    Raises ValueError for arguments of the wrong kind, and for a negative guard.
     """
 
     victim: Victim = newest
     restore: Restore = field(default_factory=Recompute)
     to_head: bool = True
     guard: int = 0
+
+    def __post_init__(self):
+        takes(1, "a function of the candidates, such as newest", victim=self.victim)
+        members("drop back prefill", "Recompute()", restore=self.restore)
+        whole(0, guard=self.guard)
 
     def unguarded(self, running: list[Sequence]) -> list[Sequence]:
         """Those that have run for long enough."""

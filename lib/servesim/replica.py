@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from servesim.batching import Chunked, DecodeFirst, Mixed, PrefillFirst, Static
 from servesim.cache import Paged
-from servesim.checks import at_least
+from servesim.checks import at_least, whole
 from servesim.clock import SECOND, Chunk, Work, ticks
 from servesim.contiguous import Contiguous
 from servesim.order import FCFS, FairShare, ShortestFirst, ShortestRemaining, StrictPriority
@@ -58,7 +58,7 @@ class Replica:
         """Note a request that will arrive."""
         index = len(self.sequences)
         try:
-            at_least(1, prompt_tokens=request.prompt_tokens, output_tokens=request.output_tokens)
+            whole(1, prompt_tokens=request.prompt_tokens, output_tokens=request.output_tokens)
             at_least(0, arrival_s=request.arrival_s)
         except ValueError as error:
             raise ValueError(f"request {index}: {error}") from None

@@ -14,13 +14,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from servesim.checks import at_least
+from servesim.checks import above, whole
 from servesim.facts import read_json
 
-# Accepted column names, in lower case and without "_", "-" and spaces.
-TIMES = {"timestamp", "time", "arrival", "arrivals", "arrivaltime"}
-PROMPTS = {"contexttokens", "prompttokens", "prompt", "promptlength", "inputtokens", "inputlength"}
-OUTPUTS = {"generatedtokens", "outputtokens", "output", "outputlength", "completiontokens"}
+# Accepted column names, the first that a file has is taken: a log may hold `prompt` as text, too.
+TIMES = ("timestamp", "arrival_s", "arrival_time", "arrival", "time")
+PROMPTS = (
+    "prompt_tokens",
+    "ContextTokens",
+    "input_tokens",
+    "prompt_length",
+    "input_length",
+    "prompt",
+)
+OUTPUTS = (
+    "output_tokens",
+    "GeneratedTokens",
+    "completion_tokens",
+    "output_length",
+    "output",
+)
 
 
 class Request(NamedTuple):
@@ -57,17 +70,20 @@ def read_trace(path: str | Path) -> Trace:
 
     A name that ends in .jsonl is a Mooncake trace: one object a line with timestamp (ms),
     input_length, output_length and hash_ids (which may be missing). Anything else is a CSV file
-    with a header. Case, "_", "-" and spaces in it do not matter; other columns are ignored:
+    with a header. Case, "_", "-" and spaces in it do not matter; of several accepted columns the
+    one named first here counts, others are ignored:
 
-    time    timestamp, time, arrival, arrival_s, arrival_time: seconds or ISO 8601
-    prompt  ContextTokens (Azure), prompt, prompt_tokens, prompt_length, input_tokens, input_length
-    output  GeneratedTokens (Azure), output, output_tokens, output_length, completion_tokens
+    time    timestamp, arrival_s, arrival_time, arrival, time: seconds or ISO 8601
+    prompt  prompt_tokens, ContextTokens (Azure), input_tokens, prompt_length, input_length, prompt
+    output  output_tokens, GeneratedTokens (Azure), completion_tokens, output_length, output
 
     Source: AzurePublicDataset (LLM inference traces 2023); kvcache-ai/Mooncake.
     Left out: requests without output (drop failed ones first); digits below a microsecond.
     Raises ValueError, with file, line, column and value, for what it cannot read.
     """
     path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"path must be that of a trace, got {str(path)!r}, which is no file")
     rows = _read_jsonl(path) if path.suffix == ".jsonl" else _read_csv(path)
     if not rows:
         raise ValueError(f"{path}: no requests in this file")
@@ -84,8 +100,12 @@ def read_trace(path: str | Path) -> Trace:
 def _read_csv(path: Path) -> list[tuple]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file)
-        header = reader.fieldnames or []
-        time, prompt, output = (_column(path, header, names) for names in (TIMES, PROMPTS, OUTPUTS))
+        header = reader.fieldnames
+        if not header:
+            raise ValueError(f"{path}: the file is empty, or its first line is")
+        time = _column(path, header, "time of arrival", TIMES)
+        prompt = _column(path, header, "number of prompt tokens", PROMPTS)
+        output = _column(path, header, "number of output tokens", OUTPUTS)
         rows, read_s = [], None
         for row in reader:
             value = partial(_value, f"{path}, line {reader.line_num}", row)
@@ -109,12 +129,20 @@ def _read_jsonl(path: Path) -> list[tuple]:
     return rows
 
 
-def _column(path: Path, header: Sequence[str], names: set[str]) -> str:
-    """The column of `header` whose name is one of `names`."""
-    for column in header:
-        if re.sub(r"[_\- ]", "", column.lower()) in names:
-            return column
-    raise ValueError(f"{path}, line 1: no column is one of {sorted(names)}; found {header}")
+def _column(path: Path, header: Sequence[str], quantity: str, names: Sequence[str]) -> str:
+    """The column of `header` with the first of `names` that there is."""
+    columns = {_plain(column): column for column in reversed(header)}
+    for name in map(_plain, names):
+        if name in columns:
+            return columns[name]
+    raise ValueError(
+        f"{path}, line 1: no column for the {quantity}, which may be called {', '.join(names)}; "
+        f"the columns, separated by commas, are {header}"
+    )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[_\- ]", "", name.lower())
 
 
 def _value(where: str, row: dict, column: str, read: Callable):
@@ -184,7 +212,8 @@ def draw(
     chat, 0.00 code; but in chat the output depends on the prompt's quarter: see the source);
     bursts; the hour of the day; shared prefixes; the shape of the longest 0.5 %, a straight line
     to the maximum (it lifts the code trace's mean output from 27.9 to 30).
-    Raises ValueError for an unknown name, a count below 1 and a rate that is not positive.
+    Raises ValueError for an unknown name, a count that is not a whole number of at least 1 and a
+    rate that is not positive.
 
     >>> trace = draw(count=1000, rate_per_s=2, seed=1)
     >>> len(trace), int(trace.prompt_tokens.max()) <= 14050
@@ -193,12 +222,11 @@ def draw(
     traces = {k: v for k, v in read_json("trace_quantiles.json").items() if k[0] != "_"}
     if name not in traces:
         raise ValueError(f"name must be one of {sorted(traces)}, got {name!r}")
-    at_least(1, count=count)
+    whole(1, count=count)
     rate_per_s = traces[name].get("rate_per_s") if rate_per_s is None else rate_per_s
     if rate_per_s is None:
         raise ValueError(f"rate_per_s must be given: {name} states no rate")
-    if not 0 < rate_per_s < float("inf"):
-        raise ValueError(f"rate_per_s must be a finite number > 0, got {rate_per_s}")
+    above(0, rate_per_s=rate_per_s)
     rng = np.random.default_rng(seed)
     return Trace(
         arrival_s=rng.exponential(1 / rate_per_s, count).cumsum(),
