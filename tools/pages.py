@@ -73,7 +73,9 @@ def is_current(folder: Path = BOOK) -> bool:
     for top in BOOK, ROOT / "lib", ROOT / "data":
         files += (file for file in top.rglob("*") if file.is_file())
     made = {"_build", "__pycache__"}
-    newest = max(file.stat().st_mtime for file in files if not made & set(file.parts))
+    newest = max(
+        file.stat().st_mtime for file in files if not made & {*file.relative_to(ROOT).parts}
+    )
     return index.exists() and index.stat().st_mtime > newest
 
 
