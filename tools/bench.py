@@ -23,8 +23,10 @@ sys.path.append(str(pages.ROOT / "tests"))
 from chapters import CHAPTERS, figures  # noqa: E402
 
 REPEATS = 5
-KEYS = 120
-PAUSE_MS = 40, 75  # between two keys: any pause, so that they fall anywhere between two frames
+MOVES = 80  # of each kind on a page
+HOLD_MS = 40, 75  # how long a finger stays on a key; any time, so that it meets no rhythm
+PAUSE_MS = 80, 150  # between two looks at the figure: the browser has come to rest
+REPEAT_MS = 25, 40  # between the repeats of a key held down: each waits for the next frame
 SLOW = dict(  # a slow mobile line
     offline=False, latency=150, downloadThroughput=1.6e6 / 8, uploadThroughput=0.75e6 / 8
 )
@@ -35,7 +37,8 @@ BARE = """data:text/html,<!doctype html><div class="live" data-ready="yes"><p>0<
 document.querySelector('input').oninput = (e) => { e.target.previousElementSibling.textContent =
 e.target.value }</script>"""
 
-# From a trusted event to the frame after the one that holds the new picture.
+# From a trusted event to the end of the painting of the new picture. A key released before that
+# would hold the message back for another frame.
 WATCH = """() => {
   window.latencies = [];
   let began = 0;
@@ -95,31 +98,43 @@ def load(chromium, url: str, network: dict | None) -> tuple[float, float]:
     return ready_s, sum(kept) / 1e3
 
 
-def latencies_ms(chromium, url: str) -> list[float]:
-    """Times from a key, and from a move of the mouse while dragging, to the painted change."""
+def latencies_ms(chromium, url: str) -> tuple[list[float], list[float]]:
+    """Times to the painted change: of single keys and steps of a drag, and of a key held down."""
     page = chromium.new_page(viewport={"width": 1280, "height": 1000})
     page.goto(url)
     page.wait_for_selector('.live[data-ready="yes"]')
-    page.evaluate(WATCH)
     slider = page.locator(".live:has(.live-pack) input[type=range]").first
     slider.focus()
     page.keyboard.press("Home")
+    page.wait_for_timeout(1500)  # the page glides to the slider
+    page.evaluate(WATCH)
     steps = int(slider.get_attribute("max"))
-    pauses_ms = random.Random(1)
-    for i in range(KEYS):
-        page.keyboard.press("ArrowRight" if i // steps % 2 == 0 else "ArrowLeft")
-        page.wait_for_timeout(pauses_ms.uniform(*PAUSE_MS))
-    slider.scroll_into_view_if_needed()
+    places = [i % (2 * steps) for i in range(1, MOVES + 1)]  # to the end and back, and again
+    keys = ["ArrowRight" if 0 < place <= steps else "ArrowLeft" for place in places]
+    draw = random.Random(1).uniform
+    for key in keys:
+        page.keyboard.press(key, delay=draw(*HOLD_MS))
+        page.wait_for_timeout(draw(*PAUSE_MS))
+    page.keyboard.press("Home")
+    page.wait_for_timeout(500)
     box = slider.bounding_box()
-    page.mouse.move(box["x"] + 9, box["y"] + box["height"] / 2)
+    x, y, step = box["x"] + 8, box["y"] + box["height"] / 2, (box["width"] - 16) / steps
+    page.mouse.move(x, y)
     page.mouse.down()
-    for i in range(KEYS):
-        page.mouse.move(box["x"] + 9 + (box["width"] - 18) * i / KEYS, box["y"] + box["height"] / 2)
-        page.wait_for_timeout(pauses_ms.uniform(*PAUSE_MS))
+    for place in places:
+        page.mouse.move(x + step * min(place, 2 * steps - place), y)
+        page.wait_for_timeout(draw(*PAUSE_MS))
     page.mouse.up()
-    times = page.evaluate("latencies")
+    single = page.evaluate("latencies")
+    page.keyboard.press("Home")
+    page.wait_for_timeout(500)
+    page.evaluate("latencies.length = 0")
+    for key in keys:
+        page.keyboard.down(key)
+        page.wait_for_timeout(draw(*REPEAT_MS))
+    held = page.evaluate("latencies")
     page.close()
-    return times
+    return single, held
 
 
 def chapter_row(chromium, address: str, chapter: str) -> str:
@@ -133,8 +148,10 @@ def chapter_row(chromium, address: str, chapter: str) -> str:
 
 def paint(chromium, url: str) -> str:
     """The columns of the table about latency."""
-    times = latencies_ms(chromium, url)
-    return f"{len(times):7d} {statistics.median(times):9.1f} {percentile(times, 0.95):8.1f}"
+    return " ".join(
+        f"{len(times):7d} {statistics.median(times):9.1f} {percentile(times, 0.95):8.1f}"
+        for times in latencies_ms(chromium, url)
+    )
 
 
 def drawing_row(stem: str, figure: Figure) -> str:
@@ -169,8 +186,9 @@ def main() -> None:
             drawn = figures(chapter)
         for figure in drawn:
             print(drawing_row(chapter.stem, figure), flush=True)
-    print(f"\n{'':22} {'interactive, s':>18} {'weight':>8} {'moves':>7} {'to paint, ms':>18}")
-    print(f"{'page':22} {'local':>8} {'1.6 Mbit':>9} {'kB':>8} {'n':>7} {'median':>9} {'p95':>8}")
+    moved = f" {'n':>7} {'median':>9} {'p95':>8}"
+    print(f"\n{'':49} {'to paint, ms: one move':>26} {'a key held down':>26}")
+    print(f"{'page':22} {'ready, s':>8} {'1.6 Mbit':>9} {'kB':>8}{moved}{moved}")
     with sync_playwright() as playwright, pages.server(port=0) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{running.server_port}"

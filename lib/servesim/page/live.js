@@ -24,6 +24,7 @@
         shown[j] = piece;
       });
       if (note.textContent !== pack.notes[k]) note.textContent = pack.notes[k];
+      figure.offsetHeight; // lays the page out now, while the screen is not yet due
     };
   };
 
