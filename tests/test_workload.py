@@ -118,6 +118,7 @@ def test_round_trip(tmp_path_factory, rows):
             "column time: 'yesterday', expected a t",
         ),
         ("a.csv", ["time,prompt,output", "nan,1,1"], "column time: 'nan'"),
+        ("a.csv", ["time,prompt,output", "1764547200000,1,1"], "seconds; this looks like milli"),
         ("a.csv", ["time,prompt,output", "0,1,1", "2024-05-10,1,1"], "line 3, column time"),
         ("a.csv", ["time,prompt,output", "2024-05-10,1,1", "7,1,1"], "seconds in every row"),
         ("a.jsonl", ["{"], r"a.jsonl, line 1, column \(all\): '{', expected a JSON object"),

@@ -211,7 +211,8 @@ def decode(
     >>> print(f"{decode(LLAMA_3_1_8B, H100, batch=64, context=1024).total_s * 1e3:.2f} ms")
     7.36 ms
     """
-    check_kinds(model, chip, reach, weights=weights, cache=cache)
+    kind(Model, "models.LLAMA_3_1_8B", model=model)
+    kind(Precision, "precision.BF16", cache=cache)
     at_least(1, batch=batch)  # a mean batch need not be whole
     at_least(0, context=context)
     kv_bytes = batch * model.kv_bytes(context, cache, tp)
@@ -246,7 +247,7 @@ def prefill(
     >>> print(f"{t.total_s * 1e3:.1f} ms, bound by {t.bound}")
     32.2 ms, bound by compute
     """
-    check_kinds(model, chip, reach, weights=weights, cache=cache)
+    kind(Precision, "precision.BF16", cache=cache)
     whole(1, prompt=prompt)
     at_least(1, batch=batch)
     return step(

@@ -69,9 +69,7 @@ def budget(
     return Budget(card, unused, share, activations, other, left)
 
 
-def activation_bytes(
-    model: Model, *, tokens: int, sequences: int = 256, copies: int = 10
-) -> int:
+def activation_bytes(model: Model, *, tokens: int, sequences: int = 256, copies: int = 10) -> int:
     """Estimated peak B of a step's intermediate results; all layers use the same space in turn.
 
         2 n d 2 B + max(3 n d_ff 2 B, copies sequences V 4 B)

@@ -17,6 +17,8 @@ import numpy as np
 from servesim.checks import above, whole
 from servesim.facts import read_json
 
+YEAR_5000_S = 3030 * 365.2425 * 86_400  # after 1970; a larger time is in another unit
+
 # Accepted column names, the first that a file has is taken: a log may hold `prompt` as text, too.
 TIMES = ("timestamp", "arrival_s", "arrival_time", "arrival", "time")
 PROMPTS = (
@@ -122,7 +124,7 @@ def _read_jsonl(path: Path) -> list[tuple]:
             if line.strip():
                 row = _value(where, {"(all)": line.strip()}, "(all)", _object)
                 value = partial(_value, where, row)
-                arrival_s = value("timestamp", _seconds) / 1e3
+                arrival_s = value("timestamp", _number) / 1e3
                 prompt, output = value("input_length", _count), value("output_length", _count)
                 blocks = value("hash_ids", _ids) if "hash_ids" in row else None
                 rows.append((arrival_s, prompt, output, blocks))
@@ -161,10 +163,17 @@ def _is_number(text: str | None) -> bool:
         return False
 
 
-def _seconds(text) -> float:
+def _number(text) -> float:
     if isinstance(text, bool) or not _is_number(text):
         raise ValueError("a finite number")
     return float(text)
+
+
+def _seconds(text) -> float:
+    seconds = _number(text)
+    if seconds > YEAR_5000_S:
+        raise ValueError("seconds; this looks like milliseconds since 1970")
+    return seconds
 
 
 def _iso_s(text) -> float:
