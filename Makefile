@@ -1,5 +1,5 @@
 # Two commands do everything: `make book` builds and serves the book, `make test` runs every test.
-.PHONY: help book site lab test bench notebooks constraints env test-env
+.PHONY: help book site lab test bench notebooks constraints env test-env data lib tests tools
 PY := .venv/bin/python
 AS_ROOT := $(shell [ "$$(id -u)" != 0 ] || echo --allow-root)
 
@@ -41,8 +41,15 @@ constraints: test-env
 env:
 	@sh tools/setup.sh requirements.txt
 
+define unknown
+@echo "There is no '$@'. There is:"; $(MAKE) -s help; exit 2
+endef
+
 .DEFAULT:
-	@echo "There is no '$@'. There is:"; $(MAKE) -s help; exit 2
+	$(unknown)
+
+data lib tests tools: # folders, not commands
+	$(unknown)
 
 test-env:
 	@sh tools/setup.sh tests/requirements.txt

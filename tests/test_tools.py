@@ -3,11 +3,13 @@
 import os
 import shutil
 import subprocess
+import sys
 import urllib.request
 from pathlib import Path
-from threading import Thread
+from threading import Thread, Timer
 from types import SimpleNamespace
 
+import nbformat
 import pytest
 
 import browser
@@ -74,6 +76,32 @@ def test_a_build_that_fails_says_why_and_keeps_the_old_pages(built, monkeypatch,
     assert (pages.pages(built) / "index.html").exists()
 
 
+def test_a_chapter_that_fails_is_shown(built, monkeypatch, capsys):
+    find = 'while [ "$1" != --path-output ]; do shift; done; mkdir -p "$2/_build/html/reports"'
+    report = 'echo "AssertionError: mine" > "$2/_build/html/reports/12_prefill.err.log"'
+    fake_builder(built, monkeypatch, f'{find}; {report}; echo "{pages.NOISE} | x"; exit 1')
+    with pytest.raises(SystemExit, match="not built"):
+        pages.build(built)
+    said = capsys.readouterr().out
+    assert "12_prefill:\nAssertionError: mine" in said and pages.NOISE not in said
+
+
+def test_a_second_build_waits_for_the_first(tmp_path, capsys):
+    order = []
+
+    def later():
+        with pages.alone(tmp_path):
+            order.append("second")
+
+    with pages.alone(tmp_path):
+        second = Thread(target=later)
+        second.start()
+        second.join(0.5)
+        order.append("first")
+    second.join()
+    assert order == ["first", "second"] and "waiting for it" in capsys.readouterr().out
+
+
 def test_a_reader_who_leaves_early_is_not_reported(built, capsys):
     with pages.server(built, port=0) as running:
         for error in BrokenPipeError(), ValueError("else"):
@@ -132,6 +160,31 @@ def test_colab_only_for_github(monkeypatch):
         assert options["repository_url"] == url
 
 
+def test_buttons_open_the_chapters_where_they_are(tmp_path):
+    """A book of two pages, built with this book's settings as a clone of a public repository."""
+    book = shutil.copytree(
+        ROOT / "book", tmp_path / "book", ignore=shutil.ignore_patterns("_build", "*.ipynb")
+    )
+    for folder in "lib", "tools":
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    chapter = "chapters/11_unit_of_work.ipynb"
+    (book / "_toc.yml").write_text(f"format: jb-book\nroot: page\nchapters:\n- file: {chapter}\n")
+    (book / "page.md").write_text("# A page\n")
+    empty = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A chapter")])
+    nbformat.write(empty, book / chapter)
+    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(book)]
+    env = pages.quiet_kernels() | {"BOOK_REPOSITORY_URL": "git@github.com:someone/fork.git"}
+    built = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    page = (book / "_build/html/chapters/11_unit_of_work.html").read_text(encoding="utf8")
+    for start in (
+        "https://mybinder.org/v2/gh/someone/fork/main?urlpath=lab/tree",
+        "https://colab.research.google.com/github/someone/fork/blob/main",
+    ):
+        assert f'href="{start}/book/{chapter}"' in page
+    assert (ROOT / "book" / chapter).is_file()
+
+
 def test_a_forks_notebooks_install_from_the_fork(tmp_path, monkeypatch):
     copy = Path(shutil.copy(CHAPTERS[0], tmp_path))
     monkeypatch.setenv("BOOK_REPOSITORY_URL", "https://github.com/someone/fork.git")
@@ -159,19 +212,34 @@ def set_up(tmp_path):
 def test_setup_names_what_is_missing(tmp_path, set_up):
     """With no Python in sight the set-up ends with the commands that bring one."""
     (tmp_path / "bin").mkdir()
-    for tool in ("dirname", "cat", "cksum", "tr"):
+    for tool in ("dirname", "cat", "cksum", "tr", "ln", "rm", "readlink"):
         (tmp_path / "bin" / tool).symlink_to(shutil.which(tool))
     done = set_up(PATH=str(tmp_path / "bin"))
     assert done.returncode != 0
     assert "apt install python3" in done.stderr
     named = set_up(PATH=os.environ["PATH"], PYTHON="/nowhere/python3")
     assert named.returncode != 0 and "PYTHON=/nowhere/python3" in named.stderr
+    silent = set_up(PATH=os.environ["PATH"], PYTHON=shutil.which("true"))
+    assert silent.returncode != 0 and "is no Python" in silent.stderr
+    assert not (tmp_path / ".venv.lock").is_symlink()
+
+
+def test_a_second_setup_waits_for_the_first(tmp_path, set_up):
+    """The lock names a process: one that runs is waited for, one that is gone is not."""
+    lock = tmp_path / ".venv.lock"
+    lock.symlink_to(str(os.getpid()))
+    Timer(2, lock.unlink).start()
+    assert "waiting for it" in set_up(PATH=os.environ["PATH"], PYTHON="/nowhere/python3").stdout
+    gone = subprocess.Popen("true")
+    gone.wait()
+    lock.symlink_to(str(gone.pid))
+    assert "waiting" not in set_up(PATH=os.environ["PATH"], PYTHON="/nowhere/python3").stdout
 
 
 def test_setup_makes_a_broken_environment_anew(tmp_path, set_up):
     """One that was interrupted, or whose Python is gone."""
     programs = {
-        "python": 'if [ "$1" = -m ]; then cp -r new .venv; fi',  # stands in for -m venv
+        "python": 'if [ "$1" = -m ]; then cp -r new .venv; else echo True; fi',  # -m venv
         "new/bin/python": "",
         ".venv/bin/python": "exit 1",
     }

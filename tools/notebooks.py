@@ -10,6 +10,7 @@ In form: text outputs stay, pictures, HTML and widget state go; cells are counte
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import nbformat
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = ROOT / "book" / "chapters"
-INSTALL = re.compile(r"(servesim\[draw\] @ git\+)(https://[^\"@]+)")
+INSTALL = re.compile(r"(servesim\[draw\] @ git\+)https://[^\"@]+@[^\"\\]+")
 KEPT_OUTPUTS = {"text/plain"}
 KEPT_METADATA = {"tags"}
 
@@ -81,9 +82,14 @@ def bring_into_form(path: Path, *, write: bool) -> bool:
 def execute(path: Path) -> None:
     """Run every cell of `path` in its folder and keep the outputs."""
     from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
 
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": path.parent}}).execute()
+    client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": path.parent}})
+    try:
+        client.execute(stderr=subprocess.DEVNULL)  # the kernel's own; what cells say is kept
+    except CellExecutionError as error:
+        sys.exit(f"{path}: {error}")
     nbformat.write(notebook, path)
 
 
@@ -92,18 +98,21 @@ def point_at_remote(paths: list[Path]) -> int:
     sys.path.insert(0, str(ROOT / "book" / "extensions"))
     from repository import find
 
-    address, _ = find(ROOT)
+    address, branch = find(ROOT)
     if not address:
         print("This clone has no public git remote: git remote add origin https://…")
         return 1
     for path in paths:
-        path.write_text(INSTALL.sub(rf"\g<1>{address}", path.read_text(encoding="utf8")), "utf8")
-    print(f"{len(paths)} notebooks now install from {address}")
+        text = path.read_text(encoding="utf8")
+        path.write_text(INSTALL.sub(rf"\g<1>{address}@{branch}", text), encoding="utf8")
+    print(f"{len(paths)} notebooks now install from {address}, branch {branch}")
     return 0
 
 
 def main(verb: str, *files: str) -> int:
     paths = [Path(f) for f in files] or sorted(CHAPTERS.glob("*.ipynb"))
+    if missing := [str(path) for path in paths if not path.is_file()]:
+        sys.exit(f"No such notebook: {', '.join(missing)}")
     if verb == "remote":
         return point_at_remote(paths)
     if verb not in ("run", "form", "check"):

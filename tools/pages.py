@@ -5,7 +5,9 @@ pages.py serve            serve the book on this machine, and open a browser whe
                           desktop; builds it first where there is none, or only an older one
 """
 
+import contextlib
 import errno
+import fcntl
 import functools
 import gzip
 import http.server
@@ -26,6 +28,7 @@ import reading  # noqa: E402
 
 FIRST_PORT, PORTS = 8000, 50
 ZIPPED = {".html", ".css", ".js", ".json", ".svg", ".txt"}
+NOISE = "[IPKernelApp] WARNING"  # a kernel's remark on its own transport, once for each chapter
 
 
 def pages(folder: Path = BOOK) -> Path:
@@ -38,7 +41,7 @@ def build(folder: Path = BOOK) -> None:
 
     The pages of an earlier build stay until the new ones are whole.
     """
-    count = len(list((BOOK / "chapters").glob("*.*"))) + 1
+    count = len(list((BOOK / "chapters").glob("[0-9]*.*"))) + 1
     print(f"Building the book: {count} pages, and every chapter is run …", flush=True)
     began = time.monotonic()
     aside = folder / "_build" / "next"
@@ -55,15 +58,30 @@ def build(folder: Path = BOOK) -> None:
                 print(
                     f"  {read:2d} of {count}: {line.removeprefix(reading.MARK)}", end="", flush=True
                 )
-            else:
+            elif not line.startswith(NOISE):
                 said.append(line)
     if running.returncode or not (pages(aside) / "intro.html").exists():
         print("".join(said)[-12000:])
+        for report in sorted((pages(aside) / "reports").rglob("*.err.log")):
+            print(f"{report.stem.removesuffix('.err')}:\n{report.read_text()[-3000:]}")
         sys.exit("The book was not built: the messages above say where.")
     shutil.rmtree(pages(folder), ignore_errors=True)
     pages(aside).rename(pages(folder))
     shutil.rmtree(aside)
     print(f"Built in {time.monotonic() - began:.0f} s: {pages(folder) / 'index.html'}", flush=True)
+
+
+@contextlib.contextmanager
+def alone(folder: Path = BOOK):
+    """Wait until no other command builds into `folder`, and keep others waiting meanwhile."""
+    (folder / "_build").mkdir(parents=True, exist_ok=True)
+    with open(folder / "_build" / "lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("Another command is building the book: waiting for it …", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def is_current(folder: Path = BOOK) -> bool:
@@ -131,8 +149,9 @@ def server(folder: Path = BOOK, port: int = FIRST_PORT) -> Server:
 
 def serve(folder: Path = BOOK) -> None:
     """Serve until Ctrl-C."""
-    if not is_current(folder):
-        build(folder)
+    with alone(folder):
+        if not is_current(folder):
+            build(folder)
     with server(folder) as running:
         address = f"http://127.0.0.1:{running.server_port}/"
         if running.server_port != FIRST_PORT:
@@ -151,7 +170,15 @@ def serve(folder: Path = BOOK) -> None:
 
 
 if __name__ == "__main__":
-    verbs = {"build": build, "serve": serve}
-    if len(sys.argv) < 2 or sys.argv[1] not in verbs:
-        sys.exit(__doc__)
-    verbs[sys.argv[1]](*(Path(folder).resolve() for folder in sys.argv[2:3]))
+    verb, *folders = sys.argv[1:] or [""]
+    folder = Path(*folders[:1] or [BOOK]).resolve()
+    try:
+        if verb == "serve":
+            serve(folder)
+        elif verb == "build":
+            with alone(folder):
+                build(folder)
+        else:
+            sys.exit(__doc__)
+    except KeyboardInterrupt:
+        sys.exit("\nStopped. The pages are as they were before.")

@@ -9,7 +9,7 @@ fail() { printf '\n%s\n' "$*" >&2; exit 1; }
 
 find_python() {
     for name in ${PYTHON:-python3 python3.13 python3.12 python3.11 python}; do
-        if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        if [ "$("$name" -c 'import sys; print(sys.version_info >= (3, 11))' 2>/dev/null)" = True ]; then
             say "$name"
             return
         fi
@@ -22,13 +22,28 @@ find_python() {
 or name one: make book PYTHON=/path/to/python3"
 }
 
+# One at a time: a second command waits. The lock is a link to the number of the process.
+lock=.venv.lock
+until ln -s $$ $lock 2>/dev/null; do
+    if kill -0 "$(readlink $lock)" 2>/dev/null; then
+        [ -n "${told:-}" ] || say "Another command is making the environment: waiting for it …"
+        told=yes
+        sleep 1
+    else
+        rm -f $lock
+    fi
+done
+trap 'rm -f $lock' EXIT
+trap 'exit 130' INT TERM
+
 stamp=.venv/$(printf '%s' "$wanted" | tr / -).installed
-state=$(cat requirements.txt tests/requirements.txt constraints.txt pyproject.toml | cksum)
+state=$({ pwd && cat requirements.txt tests/requirements.txt constraints.txt pyproject.toml; } | cksum)
 [ -x .venv/bin/python ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$state" ] && exit 0
 
 python=$(find_python)
-if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-    rm -rf .venv # not there, half made, or its Python is gone
+here() { grep -qF "$(pwd)/.venv" .venv/pyvenv.cfg 2>/dev/null; }
+if ! here || ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    rm -rf .venv # not there, half made, made for another folder, or its Python is gone
     say "Making the environment .venv with $("$python" --version) …"
     "$python" -m venv .venv || {
         rm -rf .venv

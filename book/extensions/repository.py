@@ -7,6 +7,7 @@ the git remote. With no public host there, the buttons are left out.
 import os
 import re
 import subprocess
+from pathlib import Path
 from urllib.parse import urlsplit
 
 PROVIDERS = {"github.com": "github", "gitlab.com": "gitlab"}
@@ -73,6 +74,7 @@ def _set_buttons(app, config):
         repository_branch=branch,
         repository_provider=provider,
         use_repository_button=True,
+        path_to_docs=Path(app.srcdir).name,  # below the top of the repository
     )
     if provider != "github":  # Colab opens notebooks from GitHub only
         options.get("launch_buttons", {}).pop("colab_url", None)
