@@ -6,6 +6,7 @@ import re
 import zlib
 
 import ipywidgets
+import numpy as np
 import pytest
 
 from servesim import svg, theme
@@ -163,11 +164,21 @@ def test_ids_differ_between_figures():
         (dict(count=[1], names=dict(x="y")), r"names has \['x'\]"),
         (dict(count=range(600)), "600 frames; at most 512"),
         (dict(count=ipywidgets.Text()), "cannot tell which values Text can take"),
+        (dict(count=3), "count must be a list of values or an ipywidgets control, not 3"),
+        (dict(count={"one": 1}), "count must be a list of values"),
+        (dict(count=[1], label=None), "label must be of the class str"),
+        (dict(count=[1], size=5), r"size must be \(width, height\) in inches, not 5"),
+        (dict(count=[1], size=(5, 0)), "height must be a number above 0"),
     ],
 )
 def test_refuses_with_a_clear_error(settings, message):
     with pytest.raises(ValueError, match=message):
-        explore(bars, label="Bars", **settings)
+        explore(bars, **dict(label="Bars") | settings)
+
+
+def test_any_iterable_gives_the_values():
+    for given in (n for n in (1, 2)), {1: 0, 2: 0}.keys(), range(1, 3):
+        assert explore(bars, label="Bars", count=given).figure.controls[0].values == [1, 2]
 
 
 def test_draw_must_return_the_sentence():
@@ -237,11 +248,23 @@ def test_question_hides_its_answer_from_stored_text():
         (dict(answer=float("nan")), "answer must be a finite number"),
         (dict(answer=1, given=[]), "given must hold at least one variant"),
         (dict(answer=1, tolerance=1.5), "tolerance must be at least 0 and below 1"),
+        (dict(answer=1, tolerance="5 %"), "tolerance must be at least 0 and below 1"),
+        (dict(answer=1, question="{x}?"), r"question may hold \{name\} for \[\], and \{\{"),
+        (dict(answer=1, question="{1, 2}?", given=[dict(n=1)]), r"\{name\} for \['n'\]"),
+        (dict(answer=1, given=dict(n=1)), "given must be of the class dict"),
+        (dict(answer=1, choices=[1, 2]), "choices must be of the class str"),
+        (dict(answer=1, why=None), "why must be of the class str"),
     ],
 )
 def test_question_refuses_with_a_clear_error(arguments, message):
     with pytest.raises(ValueError, match=message):
-        ask("What?", why="because", **arguments)
+        ask(**dict(question="What?", why="because") | arguments)
+
+
+def test_numpys_numbers_are_answers():
+    for number in np.int64(3), np.float32(3.0):
+        [answer] = ask("What?", number, why="because").answers
+        assert answer == 3 and type(answer) in (int, float)
 
 
 def test_numbers_are_written_to_four_digits():

@@ -11,8 +11,12 @@ import os
 from collections.abc import Callable, Iterable
 from importlib.resources import files
 
-import ipywidgets
+try:
+    import ipywidgets
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f'{error}; figures need: pip install "servesim[draw]"') from None
 
+from servesim.checks import above, kind
 from servesim.svg import Frame, draw_frame, escape, pack
 
 MAX_FRAMES = 512  # all of them travel in the page
@@ -26,11 +30,12 @@ class Control:
         widget = given if isinstance(given, ipywidgets.Widget) else None
         self.widget = widget
         self.name = name
-        self.values = list(_widget_values(widget) if widget else given)
+        self.values = _widget_values(widget) if widget else _listed(name, given)
         if not self.values:
             raise ValueError(f"{name} must have at least one value, not {given!r}")
         self.label = label or (widget and widget.description) or name.replace("_", " ")
         self.options = [_written(value) for value in self.values]
+        start = self.values[0] if start is None else start
         self.start = self.index(start if widget is None else widget.value)
 
     def index(self, value) -> int:
@@ -58,7 +63,8 @@ class Control:
             options=list(zip(self.options, self.values, strict=True)),
             value=self.values[self.start],
             description=self.label,
-            style={"description_width": "12em"},
+            style={"description_width": "12em"}
+            | ({"button_width": "auto"} if self.kind == "choice" else {}),
             layout={"width": "95%", "max_width": "40em"},
         )
 
@@ -94,7 +100,13 @@ class Control:
         )
 
 
-def _widget_values(widget: ipywidgets.Widget) -> Iterable:
+def _listed(name: str, given) -> list:
+    if isinstance(given, str | dict) or not isinstance(given, Iterable):
+        raise ValueError(f"{name} must be a list of values or an ipywidgets control, not {given!r}")
+    return list(given)
+
+
+def _widget_values(widget: ipywidgets.Widget) -> list:
     if hasattr(widget, "options"):
         pairs = widget._options_full
         return [value for _, value in pairs]
@@ -150,6 +162,7 @@ class Figure:
         rows = "".join(c.html(f"{self.key}-{c.name}") for c in self.controls)
         data = ""
         if self.controls:
+            rows += '<p class="live-asleep">The controls need JavaScript.</p>'
             frames = [self.frame(where) for where in self.grid()]
             data = f'<script type="application/zlib" class="live-pack">{pack(frames)}</script>'
         return (
@@ -225,8 +238,8 @@ def explore(
     size    inches; drawn to be read at 360 to 640 pixels
     grid    for each parameter the values it can take, or an ipywidgets control
 
-    Raises ValueError for a parameter without values, a start that is none of them, and more than
-    512 frames in all (all of them travel in the page).
+    Raises ValueError for a parameter without values, a start that is none of them, more than 512
+    frames in all (all of them travel in the page), and other arguments of the wrong kind.
 
     >>> def line(fig, slope):
     ...     fig.add_axes((0.1, 0.1, 0.8, 0.8)).plot([0, 1], [0, slope])
@@ -238,20 +251,19 @@ def explore(
     >>> figure.note
     'It rises by 3.'
     """
+    kind(str, '"Time of a step"', label=label)
+    if not (isinstance(size, tuple | list) and len(size) == 2):
+        raise ValueError(f"size must be (width, height) in inches, not {size!r}")
+    above(0, width=size[0], height=size[1])
     start, names = start or {}, names or {}
     for given, what in (start, "start"), (names, "names"):
         if unknown := sorted(set(given) - set(grid)):
             raise ValueError(f"{what} has {unknown}, but the parameters are {sorted(grid)}")
     controls = [
-        Control(name, given, names.get(name), start.get(name, _first(given)))
-        for name, given in grid.items()
+        Control(name, given, names.get(name), start.get(name)) for name, given in grid.items()
     ]
     count = math.prod(len(c.values) for c in controls)
     if count > MAX_FRAMES:
         raise ValueError(f"the parameters make {count} frames; at most {MAX_FRAMES} are allowed")
     figure = Figure(draw, controls, label, size)
     return LiveFigure(figure) if controls and not prerendering() else StillFigure(figure)
-
-
-def _first(given):
-    return None if isinstance(given, ipywidgets.Widget) or not len(given) else given[0]

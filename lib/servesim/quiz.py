@@ -4,7 +4,9 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from importlib.resources import files
+from numbers import Integral, Real
 
+from servesim.checks import kind
 from servesim.live import STYLE, prerendering
 from servesim.svg import escape
 
@@ -48,6 +50,7 @@ class Question:
             f'<fieldset><legend class="ask-question">'
             f"{_inline(variant['question'])}</legend>{fields}</fieldset>"
             f'<button type="submit" class="ask-check" disabled>Check</button>{more}'
+            '<p class="live-asleep">Checking needs JavaScript.</p>'
             '<p class="ask-mark" role="status"></p>'
             f"<details><summary>Answer and working</summary>"
             f"<p><strong>{_inline(self.written(answer))}.</strong> {_inline(variant['why'])}</p>"
@@ -92,8 +95,8 @@ def ask(
     tolerance  of a numeric answer, relative: 0.05 takes what is within 5 %
     given      the variants: values for `{name}` and for the functions above
 
-    Raises ValueError where the answer is none of the choices, a number is not finite, or there is
-    no variant.
+    Raises ValueError where the answer is none of the choices, a number is not finite, there is no
+    variant, or an argument is of the wrong kind.
 
     >>> ask("How long do {n} tokens take at 20 ms each?", lambda n: n * 20, unit="ms",
     ...     why=lambda n: f"{n} × 20 ms.", given=[dict(n=10), dict(n=500)]).answers
@@ -101,16 +104,18 @@ def ask(
     """
     if not given:
         raise ValueError("given must hold at least one variant; leave it out for a single one")
-    if not 0 <= tolerance < 1:
+    if not (isinstance(tolerance, Real) and 0 <= tolerance < 1):
         raise ValueError(f"tolerance must be at least 0 and below 1, not {tolerance!r}")
+    kind(str, '"How many?"', question=question, unit=unit)
 
     def of(thing, values: dict):
         return thing(**values) if callable(thing) else thing
 
     variants = []
     for values in given:
+        kind(dict, "dict(n=10), one of a list", given=values)
         variant = dict(
-            question=question.format(**values),
+            question=_filled(question, values),
             answer=of(answer, values),
             choices=list(of(choices, values)),
             why=of(why, values),
@@ -120,17 +125,29 @@ def ask(
     return Question(variants, unit, tolerance)
 
 
+def _filled(question: str, values: dict) -> str:
+    try:
+        return question.format(**values)
+    except (KeyError, IndexError, ValueError):
+        raise ValueError(
+            f"question may hold {{name}} for {sorted(values)}, and {{{{ for a brace: {question!r}"
+        ) from None
+
+
 def _check(variant: dict) -> None:
     answer, choices = variant["answer"], variant["choices"]
+    kind(str, '"20 ms each"', why=variant["why"])
+    for choice in choices:
+        kind(str, '"about 5 %"', choices=choice)
     if choices:
         if answer not in choices:
             raise ValueError(f"answer must be one of {choices}, not {answer!r}")
         if len(set(choices)) != len(choices):
             raise ValueError(f"choices must differ from each other, not {choices}")
-    elif not isinstance(answer, int | float) or not math.isfinite(answer):
+    elif not isinstance(answer, Real) or not math.isfinite(answer):
         raise ValueError(f"answer must be a finite number where there are no choices: {answer!r}")
     else:
-        variant["answer"] = answer if isinstance(answer, int) else float(answer)
+        variant["answer"] = int(answer) if isinstance(answer, Integral) else float(answer)
 
 
 def _number(value: float) -> str:

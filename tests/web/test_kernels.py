@@ -162,7 +162,7 @@ def lab(tmp_path):
 
 
 def test_sliders_work_in_jupyterlab(lab, chromium):
-    """A real kernel: run all cells, press a key on a slider, and the figure is drawn anew."""
+    """A real kernel: run all cells; a key on a slider draws anew, Enter marks a typed answer."""
     page = chromium.new_page(viewport={"width": 1300, "height": 1000})
     page.goto(f"{lab}/lab/tree/{CHAPTER.name}")
     page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=60_000)
@@ -182,4 +182,8 @@ def test_sliders_work_in_jupyterlab(lab, chromium):
         timeout=10_000,
     )
     assert "tok/s" in note.text_content()
+    form = page.locator(".jp-OutputArea .ask-variant[data-tolerance]:visible").first
+    form.locator("input").fill("1")
+    form.locator("input").press("Enter")
+    assert form.locator(".ask-mark").text_content() == "Not quite: see the working."
     page.close()

@@ -69,6 +69,8 @@ def test_reads_without_javascript(chromium, address):
     assert "tok/s" in live.locator(".live-note").text_content()
     assert live.locator("input[type=range]").first.is_disabled()
     assert page.locator(".ask details summary").first.is_visible()
+    for why in "The controls need JavaScript.", "Checking needs JavaScript.":
+        assert page.get_by_text(why).first.is_visible()
     visitor.context.close()
 
 
@@ -116,9 +118,22 @@ def test_search_finds_a_chapter(reader):
     assert not reader.errors
 
 
-def test_prints_with_answers_and_without_controls(reader):
-    page = reader.open(MODEL_PAGE)
-    page.emulate_media(media="print")
+def test_prints_with_answers_and_without_controls(chromium, address):
+    """On white, also from the dark theme, which comes back."""
+    visitor = Reader(chromium, address, color_scheme="dark")
+    page = visitor.open(MODEL_PAGE)
+    page.emulate_media(media="print", color_scheme="dark")
     assert not page.locator(".live-row").first.is_visible()
+    assert not page.locator(".ask-check").first.is_visible()
     assert page.locator(".live svg").first.is_visible()
+    working = page.locator(".ask details p").first
+    paper = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(paper)
+    assert not working.is_visible()
+    page.evaluate(f"addEventListener('beforeprint', () => window.printed = {paper})")
     assert len(page.pdf()) > 50_000
+    assert page.evaluate("printed") == "rgb(255, 255, 255)" != dark
+    assert page.evaluate(paper) == dark
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert working.is_visible()
+    visitor.context.close()

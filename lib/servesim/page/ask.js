@@ -22,7 +22,7 @@
       const text = form.querySelector("input").value;
       const { numbers, rest } = readings(text);
       const bare = (words) => words.replace(/[^a-zµ%/$]/gi, "").toLowerCase();
-      if (!numbers.length) return "Type a number first, for example 9.5.";
+      if (!numbers.length) return "Type a number first.";
       if (/[a-zµ%$]/i.test(rest) && !["", "about", bare(unit)].includes(bare(rest))) {
         return `Type the number alone${unit ? ", in " + unit : ""}.`;
       }
@@ -48,9 +48,15 @@
       form.addEventListener("input", () => {
         form.querySelector(".ask-mark").textContent = "";
       });
-      form.addEventListener("submit", (event) => {
+      const check = (event) => {
         event.preventDefault();
+        event.stopPropagation();
         mark(form);
+      };
+      form.addEventListener("submit", check);
+      form.addEventListener("keydown", (event) => {
+        // JupyterLab keeps Enter from forms
+        if (event.key === "Enter" && event.target.matches("input")) check(event);
       });
       form.querySelector(".ask-next")?.addEventListener("click", () => {
         form.hidden = true;

@@ -16,6 +16,8 @@
     svg.firstChild.innerHTML = pack.defs;
     const places = [...svg.children].slice(1);
     const shown = [];
+    note.textContent = pack.notes.reduce((a, b) => (b.length > a.length ? b : a));
+    note.style.minHeight = `${note.offsetHeight}px`; // the page below holds still
     return (k) => {
       pack.slots.forEach((slot, j) => {
         const piece = typeof slot === "number" ? slot : slot[k];
