@@ -115,6 +115,9 @@ def test_search_finds_a_chapter(reader):
     page.wait_for_selector("#search-results li a")
     links = page.locator("#search-results li a").all_text_contents()
     assert any("memory" in link for link in links)
+    page.wait_for_selector("#search-results li .context")
+    excerpts = page.locator("#search-results li .context").all_text_contents()
+    assert not any(".pdf" in text or "Contents" in text for text in excerpts), excerpts
     assert not reader.errors
 
 

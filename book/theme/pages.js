@@ -14,3 +14,14 @@
     for (const details of folded) details.open = false;
   });
 })();
+
+// Excerpts of a search come from the text, not from the buttons above and beside it.
+if (typeof Search !== "undefined") {
+  const plain = Search.htmlToText;
+  Search.htmlToText = (html, anchor) => {
+    const page = new DOMParser().parseFromString(html, "text/html");
+    const around = ".bd-header-article, .bd-sidebar-secondary, .prev-next-footer, .d-print-block";
+    for (const part of page.querySelectorAll(around)) part.remove();
+    return plain(page.documentElement.outerHTML, anchor);
+  };
+}
