@@ -20,7 +20,7 @@ if (typeof Search !== "undefined") {
   const plain = Search.htmlToText;
   Search.htmlToText = (html, anchor) => {
     const page = new DOMParser().parseFromString(html, "text/html");
-    const around = ".bd-header-article, .bd-sidebar-secondary, .prev-next-footer, .d-print-block";
+    const around = ".bd-header-article, .bd-sidebar-secondary, .onlyprint";
     for (const part of page.querySelectorAll(around)) part.remove();
     return plain(page.documentElement.outerHTML, anchor);
   };

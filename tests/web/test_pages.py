@@ -111,7 +111,7 @@ def test_figures_follow_the_theme(chromium, address):
 
 
 def test_search_finds_a_chapter(reader):
-    page = reader.open("search.html?q=bandwidth")
+    page = reader.open("search.html?q=cache")
     page.wait_for_selector("#search-results li a")
     links = page.locator("#search-results li a").all_text_contents()
     assert any("memory" in link for link in links)
