@@ -2,6 +2,9 @@
 
 import time
 from collections import deque
+from operator import attrgetter
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +18,14 @@ from servesim.clock import by_hand, ticks
 from servesim.engine import run, serve
 from servesim.hardware import H100
 from servesim.models import LLAMA_3_1_8B
-from servesim.order import FCFS
+from servesim.order import (
+    FCFS,
+    FairShare,
+    Prediction,
+    ShortestFirst,
+    ShortestRemaining,
+    StrictPriority,
+)
 from servesim.preemption import Preemption, Swap
 from servesim.record import seconds
 from servesim.workload import Request, draw
@@ -254,12 +264,34 @@ def test_fast_enough_for_a_slider():
         ({"requests": [Request(float("nan"), 1, 1)]}, "arrival_s must be"),
         ({"step_s": lambda *_: 0}, "step_s must give finite seconds > 0, got 0"),
         ({"step_s": lambda *_: float("inf")}, "step_s must give"),
+        ({"requests": "trace.csv"}, "requests must be a Trace, such as .* got 'trace.csv'"),
+        ({"requests": Path("trace.csv")}, "requests must be a Trace, .* got PosixPath"),
+        ({"requests": [(0, 1, 1)]}, r"requests must be .* a list of Request.* got \(0, 1, 1\)"),
+        ({"requests": None}, "requests must be a Trace, .* got None"),
+        ({"requests": Request(0, 1, 1)}, "requests must be a Trace, .* a list of .* got 0"),
+        ({"requests": [Request(0, 1, 1), Request("1", 1, 1)]}, "request 1: arrival_s must .* '1'"),
     ],
 )
 def test_bad_arguments(change, message):
     args = {"requests": [Request(0, 1, 1)], "step_s": second, "cache_tokens": 9, "slots": 1}
     with pytest.raises(ValueError, match=message):
         run(**(args | change))
+
+
+def picks(first):
+    """A policy that is FCFS, but for `first`."""
+    order = FCFS()
+    order.first = lambda waiting, now: first(waiting)
+    return order
+
+
+def rooms(tokens):
+    """A policy that always gives this much room."""
+    return SimpleNamespace(**POLICY, room=lambda decoding, held: tokens)
+
+
+CROWDED = {"requests": [Request(0, 8, 40)] * 2, "cache": Paged(blocks=3), "slots": 2}
+POLICY = dict(whole=True, alone=False, together=False, padded=False)
 
 
 @pytest.mark.parametrize(
@@ -274,12 +306,40 @@ def test_bad_arguments(change, message):
         ({"order": FCFS}, r"order must be an object .* such as FCFS\(\), got <class"),
         ({"batching": FCFS()}, "batching must be an object with room, whole, .* such as Mixed"),
         ({"preemption": "newest"}, "preemption must be an object with unguarded, .* got 'newest'"),
+        ({"order": SimpleNamespace(first=max, admitted=max)}, "order must be an object with overt"),
+        ({"order": picks(lambda waiting: None)}, "order.first must give one of .* got None"),
+        ({"order": picks(lambda waiting: 0)}, "order.first must give one of .* got 0"),
+        ({"order": picks(deque.popleft)}, "order.first must .* and leave it, got request 0, not"),
+        ({"order": StrictPriority({1: 5})}, r"priorities must hold .* groups \[0\], got {1: 5}"),
+        ({"order": FairShare([])}, r"weights must hold a number for each .* \[0\], got \[\]"),
+        (
+            CROWDED | {"preemption": Preemption(lambda running: 0)},
+            "preemption.choose must .* got 0",
+        ),
+        ({"batching": rooms(None)}, "batching.room must give a whole number .* INF, got None"),
+        ({"batching": rooms("8")}, "batching.room must give a whole number .* INF, got '8'"),
+        ({"batching": rooms(2.5)}, "batching.room must give a whole number .* INF, got 2.5"),
+        ({"follow": lambda index: None}, "follow must be a function of index and s"),
+        (
+            {"follow": lambda index, now_s: 5},
+            "what follow gives must be of the class Request, .* 5",
+        ),
+        ({"follow": lambda index, now_s: Request(9, 0, 1)}, "request 1: prompt_tokens must be"),
     ],
 )
 def test_the_wrong_kind_of_object(change, message):
     args = {"clock": by_hand(any_s=1), "cache": Paged(blocks=9), "slots": 1}
+    args |= {"requests": [Request(0, 1, 1)]} | change
     with pytest.raises(ValueError, match=message):
-        serve([Request(0, 1, 1)], **(args | change))
+        serve(**args)
+
+
+def test_a_policy_may_be_made_of_functions_in_c():
+    size = attrgetter("prompt")
+    requests = [Request(0, 3, 1), Request(0, 2, 1), Request(0, 1, 1)]
+    args = {"clock": by_hand(any_s=1), "cache": Paged(blocks=9), "slots": 1}
+    r = serve(requests, **args, order=ShortestFirst(size))
+    assert r.finish_s.tolist() == [3, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -288,6 +348,14 @@ def test_the_wrong_kind_of_object(change, message):
         (lambda: Chunked(2.5), "budget must be a whole number .* got 2.5"),
         (lambda: Preemption(victim="newest"), "victim must be a function .* got 'newest'"),
         (lambda: Preemption(restore=Swap), "restore must be an object with drop, back, prefill"),
+        (lambda: ShortestFirst(Prediction), r"size must be .* such as Prediction\(\), got <class"),
+        (lambda: ShortestRemaining("output"), "size must be a function of a seq.* got 'output'"),
+        (lambda: StrictPriority(5), "priorities must be .* such as .2, 1. or {0: 2, 7: 1}, got 5"),
+        (lambda: FairShare(5), "weights must be .* such as .3, 1. or {0: 3, 7: 1}, got 5"),
+        (lambda: FairShare([1, 0]), "weights must be a number above 0 and finite, got 0"),
+        (lambda: FairShare({0: "1"}), "weights must be a number above 0 and finite, got '1'"),
+        (lambda: FairShare([1], cost=1), "cost must be a function of a sequence, got 1"),
+        (lambda: FairShare([1], bound_s=-1), "bound_s must be a number of at least 0 .* got -1"),
     ],
 )
 def test_bad_policies(call, message):

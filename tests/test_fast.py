@@ -100,6 +100,16 @@ def test_fast_enough_for_a_slider():
     assert best_s < 0.02  # typical: 0.002 s; slack for a busy machine
 
 
+def test_late_arrivals_in_whole_seconds():
+    """10,000 s are more fs than 64 bits hold."""
+    late = [Request(0, 1, 1), Request(10_000, 1, 1), Request(10**6 + 1, 1, 1)]
+    tick = clock.by_hand(any_s=1)
+    served = fast.serve(late, clock=tick, blocks=9, slots=1)
+    r = engine.serve(late, clock=tick, cache=Paged(blocks=9), slots=1)
+    assert served.arrival_s.tolist() == r.arrival_s.tolist() == [0, 10_000, 10**6 + 1]
+    assert served.finish_s.tolist() == r.finish_s.tolist()
+
+
 def test_sharing_needs_whole_prompts():
     with pytest.raises(ValueError, match="budget must be None"):
         fast.serve([], clock=clock.by_hand(any_s=1), blocks=1, slots=1, budget=5, share=True)
@@ -120,6 +130,10 @@ def test_sharing_needs_whole_prompts():
         ({"requests": [Request(0, 10, 5), Request(1, 2.5, 5)]}, "prompt_tokens must be .* got 2.5"),
         ({"requests": [Request("0", 10, 5)]}, "arrival_s must be a number .* got '0'"),
         ({"requests": [Request(0, 10, 0)]}, "output_tokens must be .* at least 1, got 0"),
+        ({"requests": "x"}, "requests must be a Trace, such as .* got 'x'"),
+        ({"requests": None}, "requests must be a Trace, .* got None"),
+        ({"requests": [(0, 10, 5)]}, r"requests must be .* a list of Request.* got \(0, 10, 5\)"),
+        ({"requests": [Request(0, 1, 1), Request(None, 1, 1)]}, "arrival_s must .* got None"),
     ],
 )
 def test_bad_arguments(change, message):

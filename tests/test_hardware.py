@@ -7,6 +7,7 @@ import pytest
 from servesim import facts, hardware
 from servesim.facts import read_csv, read_json
 from servesim.hardware import A100_40, A100_80, ACCELERATORS, B200, H100, H200, TPU_V5E
+from servesim.models import MODELS
 from servesim.precision import BF16, FP8, FP16, FP32, INT4, INT8
 
 TABLE = read_json("accelerators.json")
@@ -83,8 +84,12 @@ def test_each_chip_has_a_name_in_the_module():
     [
         ({"bf16_flops": 0}, "bf16_flops must be a number above 0 .* got 0"),
         ({"link_bytes_per_s": -1.0}, "link_bytes_per_s must be .* got -1.0"),
-        ({"hbm_bytes": float("nan")}, "hbm_bytes must be .* got nan"),
-        ({"reported_bytes": 0}, "reported_bytes must be .* got 0"),
+        ({"hbm_bytes": float("nan")}, "hbm_bytes .* must be .* got nan"),
+        ({"reported_bytes": 0}, r"reported_bytes \(in bytes\) must be .* got 0"),
+        ({"hbm_bytes": 32}, r"hbm_bytes \(in bytes\) must be .* at least 1000000000 .* got 32"),
+        ({"fp8": "yes"}, "fp8 must be of the class bool, such as True, got 'yes'"),
+        ({"source": None}, "source must be of the class str, .* got None"),
+        ({"name": 100}, "name must be of the class str, such as 'H100', got 100"),
         ({"eight_bit_flops": 0}, "eight_bit_flops must be .* got 0"),
         ({"bf16_flops": "1e14"}, "bf16_flops must be a number above 0 .* got '1e14'"),
     ],
@@ -92,6 +97,13 @@ def test_each_chip_has_a_name_in_the_module():
 def test_a_wrong_figure_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(H100, **change)
+
+
+def test_a_name_that_is_not_in_the_table():
+    for table in (ACCELERATORS, MODELS):
+        with pytest.raises(KeyError, match=f"h100 is none of {', '.join(table)}"):
+            table["h100"]
+        assert table.get("h100") is None and "h100" not in table
 
 
 @pytest.mark.parametrize("read", [read_json, read_csv])
@@ -104,6 +116,8 @@ def test_an_unknown_table_is_refused(read):
     "text, message",
     [
         ("{", "chips.json must be JSON: "),
+        ("\xe9", "chips.json must be JSON: 'utf-8' codec"),
+        ("[1]", "chips.json must be a JSON object of records, got list"),
         ('{"X": 1}', "chips.json, record X: must be an object with the fields .*'bf16_flops'"),
         ('{"X": {"read": ""}}', r"chips.json, record X: the fields \['bf16_flops', .*are missing"),
         ('{"X": %s}', r"chips.json, record X: the fields \['tflops'\] must be among \['bf16_f"),
@@ -111,7 +125,23 @@ def test_an_unknown_table_is_refused(read):
 )
 def test_a_wrong_record_is_refused(tmp_path, monkeypatch, text, message):
     wrong = json.dumps(TABLE["H100"] | {"tflops": 1})
-    (tmp_path / "chips.json").write_text(text.replace("%s", wrong))
+    (tmp_path / "chips.json").write_text(text.replace("%s", wrong), encoding="latin-1")
+    monkeypatch.setattr(facts, "files", lambda package: tmp_path)
+    with pytest.raises(ValueError, match=message):
+        facts.read_records("chips.json", hardware._accelerator)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"fp8": "yes"}, "X: fp8 must be of the class bool, such as True, got 'yes'"),
+        ({"source": None}, "X: source must be of the class str, .* got None"),
+        ({"read": 2026}, "X: read must be of the class str, such as '2026-11-29', got 2026"),
+        ({"hbm_bytes": "80e9"}, "X: hbm_bytes .* must be a number .* got '80e9'"),
+    ],
+)
+def test_a_wrong_value_in_a_record_is_refused(tmp_path, monkeypatch, change, message):
+    (tmp_path / "chips.json").write_text(json.dumps({"X": TABLE["H100"] | change}))
     monkeypatch.setattr(facts, "files", lambda package: tmp_path)
     with pytest.raises(ValueError, match=message):
         facts.read_records("chips.json", hardware._accelerator)

@@ -254,6 +254,11 @@ def test_what_is_not_a_config_is_refused(tmp_path):
     broken.write_text("{")
     with pytest.raises(ValueError, match="config must be JSON"):
         Model.from_config(broken)
+    broken.write_bytes(b"\x80\x02")
+    with pytest.raises(ValueError, match="config must be JSON: .*config.json: 'utf-8' codec"):
+        Model.from_config(broken)
+    with pytest.raises(ValueError, match='the path of a config.json, got \'{"model_type"'):
+        Model.from_config(json.dumps(TINY | {"_name_or_path": "x" * 5000}))
     with pytest.raises(ValueError, match="config must be a JSON object, got list"):
         Model.from_config([TINY])
     with pytest.raises(ValueError, match="text_config must be a JSON object, got int"):
@@ -282,6 +287,16 @@ def test_what_is_not_a_config_is_refused(tmp_path):
             "layers must be a whole number .* got 0",
         ),
         (lambda: dataclasses.replace(LLAMA_2_7B, windows=(8,)), "one per layer .32., got 1"),
+        (
+            lambda: dataclasses.replace(LLAMA_2_7B, source=None),
+            "source must be .* str, .* got None",
+        ),
+        (lambda: dataclasses.replace(LLAMA_2_7B, tied="no"), "tied must be .* bool, .* got 'no'"),
+        (lambda: dataclasses.replace(LLAMA_2_7B, context=4.5), "context must be .* got 4.5"),
+        (
+            lambda: models._model("X", TABLE["Llama-2-7B"] | {"source": None}),
+            "source must be of the class str, .* got None",
+        ),
     ],
 )
 def test_a_wrong_argument_is_refused(call, message):

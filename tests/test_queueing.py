@@ -176,6 +176,26 @@ def test_goodput():
     assert metrics.goodput_per_s(r, ttft_s=0.05, end_to_end_s=1) == pytest.approx(2 / 0.09)
 
 
+@pytest.mark.parametrize(
+    "call, column",
+    [
+        (metrics.wait_s, "admitted_s"),
+        (metrics.itl_s, "token_s"),
+        (metrics.span_s, "time_s"),
+        (metrics.tokens_per_s, "time_s"),
+        (lambda run: metrics.goodput_per_s(run, ttft_s=1), "time_s"),
+        (metrics.hit_rate, "asked_tokens"),
+        (lambda run: metrics.over_time(run, run.preemptions, [0, 1]), "time_s"),
+        (lambda run: metrics.rate(run, run.preemptions, [0, 1]), "time_s"),
+        (lambda run: metrics.mean(run, run.preemptions), "duration_s"),
+    ],
+)
+def test_what_the_fast_path_does_not_record(call, column):
+    served = fast.serve([Request(0, 1, 3)], clock=TICK, blocks=9, slots=1)
+    with pytest.raises(ValueError, match=f"run must have {column}, .* of the class Served"):
+        call(served)
+
+
 def test_mean_itl_is_not_mean_tpot():
     clock = by_hand(any_s=0.01, decode_s=0.01)
     requests = [Request(0, 1, 2), Request(0, 1, 11)]

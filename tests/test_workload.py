@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servesim.facts import read_json
-from servesim.workload import Request, draw, read_trace
+from servesim.workload import Request, Trace, draw, read_trace
 from traces import raw
 
 NAMES = ("azure_2023_chat", "azure_2023_code", "mooncake_conversation")
@@ -142,6 +142,22 @@ def test_bad_files(tmp_path, name, lines, message):
         read_trace(write(tmp_path / name, *lines))
 
 
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("a.csv", "time,prompt,output,user\n0,1,1,Ren\xe9\n".encode("latin-1")),
+        ("a.csv", "time,prompt,output\n0,1,1\n".encode("utf-16")),
+        ("a.jsonl", b'{"timestamp": 0, "user": "\xe9"}'),
+        ("a.csv", b"time,prompt,output,text\n0,1,1," + b"x" * 200_000),
+    ],
+    ids=["Latin-1", "UTF-16", "Latin-1 in JSON", "too long a field"],
+)
+def test_files_that_are_no_such_text(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=f"{name} must be CSV or JSON lines in UTF-8: "):
+        read_trace(tmp_path / name)
+
+
 # Drawn traces
 
 
@@ -198,6 +214,13 @@ def test_a_million_requests_in_a_second():
         (lambda: draw(count="10", seed=0), "count must be a whole number .* got '10'"),
         (lambda: draw(count=2.5, seed=0), "count must be a whole number .* got 2.5"),
         (lambda: read_trace("no/such.csv"), "path must be .* got 'no/such.csv', which is no file"),
+        (lambda: read_trace(None), "path must be .* got 'None', which is no file"),
+        (lambda: read_trace("x" * 5000), "path must be .* got 'xxx.*, which is no file"),
+        (lambda: Trace([0.0], [1], [1]), "arrival_s must be of the class ndarray, .* got .0.0."),
+        (
+            lambda: Trace(np.zeros(2), np.ones(1), np.ones(2)),
+            r"prompt_tokens must have one entry for each arrival, got array\(\[1",
+        ),
         (lambda: draw("mooncake_conversation", count=1, seed=0), "rate_per_s must be given"),
     ],
 )

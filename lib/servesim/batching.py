@@ -3,7 +3,7 @@
 A policy has these members:
 
 room(decoding, held)  prompt tokens that the next step may compute, when `decoding` sequences are
-                      ready to decode and `held` slots are taken
+                      ready to decode and `held` slots are taken: a whole number, or INF
 whole                 a prompt is computed in one piece (one that is larger than `room` goes alone)
 alone                 prompts run in steps of their own, before the decodes
 together              slots are given back only when everyone in the batch is done

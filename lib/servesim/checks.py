@@ -58,15 +58,16 @@ def kind(wanted: type, example: str, **values: object) -> None:
 
 
 def members(names: str, example: str, **values: object) -> None:
-    """Raise ValueError, with an example, unless each value is an object with these members.
+    """Raise ValueError, with what is missing, unless each value is an object with these members.
 
     >>> members("first admitted", "FCFS()", order="sjf")
     Traceback (most recent call last):
     ValueError: order must be an object with first, admitted, such as FCFS(), got 'sjf'
     """
     for name, value in values.items():
-        if isinstance(value, type) or not all(hasattr(value, n) for n in names.split()):
-            wanted = ", ".join(names.split())
+        missing = [n for n in names.split() if not hasattr(value, n)]
+        if missing or isinstance(value, type):
+            wanted = ", ".join(missing or names.split())
             raise ValueError(
                 f"{name} must be an object with {wanted}, such as {example}, got {value!r}"
             )
@@ -79,6 +80,8 @@ def takes(arguments: int, wanted: str, **functions: object) -> None:
             signature(function).bind(*range(arguments))
         except TypeError:
             raise ValueError(f"{name} must be {wanted}, got {function!r}") from None
+        except ValueError:
+            pass  # a function in C, such as operator.attrgetter's, may not tell
 
 
 def fields(record: object, needed: Collection[str], allowed: Collection[str]) -> None:

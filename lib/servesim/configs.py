@@ -1,6 +1,7 @@
 """Reads a Hugging Face config.json: what it says, in the field names of models.Model."""
 
 import json
+import os
 from pathlib import Path
 
 ARCHITECTURES = (
@@ -30,15 +31,16 @@ GEMMA3_DEFAULTS = {
 def load(config: dict | str | Path) -> dict:
     """The text model's part of a config, given as a dict or as the path of a config.json.
 
-    Raises ValueError when there is no such file, and when it or the value is not a JSON object.
+    Raises ValueError when there is no such file, and when it (in UTF-8) or the value is not a JSON
+    object.
     """
     if isinstance(config, str | Path):
-        if not Path(config).is_file():
+        if not os.path.isfile(config):  # False, too, for text that is too long for a path
             wanted = "config must be a dict or the path of a config.json"
             raise ValueError(f"{wanted}, got {str(config)!r}, which is no file")
         try:
             config = json.loads(Path(config).read_text(encoding="utf-8"))
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"config must be JSON: {config}: {error}") from None
     config = _object("config", config)
     text = config.get("text_config")

@@ -13,7 +13,7 @@ from servesim.preemption import Preemption
 from servesim.progress import counter
 from servesim.record import Run, record
 from servesim.replica import Batching, Follow, Order, Replica
-from servesim.workload import Request
+from servesim.workload import Request, listed
 
 # (new tokens, contexts of the sequences that decode, prompts that are prefilled) -> s
 StepTime = Callable[[int, list[int], list[int]], float]
@@ -63,9 +63,9 @@ def serve(
     ([0.1], [0.14], [0.0, 0.1, 0.12])
     """
     whole(1, slots=slots, queue=1 if queue is None else queue)
-    requests = list(requests)
+    requests = listed(requests)
     policies = batching or Mixed(), order or FCFS(), preemption or Preemption()
-    _check(clock, cache, *policies)
+    _check(clock, cache, *policies, follow)
     follow = _counting(follow, counter(len(requests), progress))
     replica = Replica(requests, cache, slots, *policies, queue, follow)
     steps, delivered = [], []
@@ -92,7 +92,7 @@ def serve(
     return record(replica.sequences, steps, delivered)
 
 
-def _check(clock, cache, batching, order, preemption) -> None:
+def _check(clock, cache, batching, order, preemption, follow) -> None:
     """Each has what the loop will ask of it."""
     takes(
         1, "a function of one step's Work, such as clock.of(...) or clock.by_hand(...)", clock=clock
@@ -105,6 +105,8 @@ def _check(clock, cache, batching, order, preemption) -> None:
     members("room whole alone together padded", "Mixed()", batching=batching)
     members("first overtakes admitted", "FCFS()", order=order)
     members("unguarded choose restore to_head", "Preemption()", preemption=preemption)
+    if follow is not None:
+        takes(2, "a function of index and s that gives a Request or None", follow=follow)
 
 
 def _counting(follow: Follow | None, done: Callable[[int], object]) -> Follow:

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from servesim.checks import at_least, kind, whole
-from servesim.clock import SECOND, Linear
+from servesim.clock import SECOND, Linear, ticks
 from servesim.leaper import Leaper
 from servesim.prefixes import Prefixes
 from servesim.progress import counter
 from servesim.record import seconds
-from servesim.workload import Request, Trace
+from servesim.workload import Request, Trace, listed
 
 
 class Served(NamedTuple):
@@ -75,7 +75,7 @@ def serve(
     whole(1, blocks=blocks, block=block, slots=slots, budget=1 if budget is None else budget)
     if share and budget is not None:
         raise ValueError(f"budget must be None when prefixes are shared, got {budget}")
-    requests = requests if isinstance(requests, Trace) else list(requests)
+    requests = requests if isinstance(requests, Trace) else listed(requests)
     arrival, prompt, output = _columns(requests)
     prefixes = _prefixes(requests, block) if share else None
     leaper = Leaper(arrival, prompt, output, clock, blocks, block, slots, budget, prefixes)
@@ -100,17 +100,16 @@ def serve(
 def _columns(requests: Trace | Iterable[Request]) -> tuple[list[int], np.ndarray, np.ndarray]:
     """Arrivals (fs), prompts and outputs, by arrival."""
     if isinstance(requests, Trace):
-        order = np.argsort(requests.arrival_s, kind="stable")
-        arrival_s = requests.arrival_s[order]
-        prompt, output = requests.prompt_tokens[order], requests.output_tokens[order]
+        arrival_s, prompt = requests.arrival_s, requests.prompt_tokens
+        output = requests.output_tokens
     else:
-        rows = sorted((request[:3] for request in requests), key=lambda row: row[0])
-        arrival_s, prompt, output = ([row[i] for row in rows] for i in range(3))
+        arrival_s, prompt, output = ([request[i] for request in requests] for i in range(3))
     arrival_s = _checked("arrival_s", arrival_s, "iuf", partial(at_least, 0))
     prompt = _checked("prompt_tokens", prompt, "iu", partial(whole, 1))
     output = _checked("output_tokens", output, "iu", partial(whole, 1))
-    arrival = np.rint(arrival_s * SECOND)  # `clock.ticks` of all at once
-    return list(map(int, arrival.tolist())), prompt.astype(int), output.astype(int)
+    order = np.argsort(arrival_s, kind="stable")
+    arrival = list(map(ticks, arrival_s[order].tolist()))
+    return arrival, prompt[order].astype(int), output[order].astype(int)
 
 
 def _checked(name: str, values, kinds: str, check: Callable[..., None]) -> np.ndarray:

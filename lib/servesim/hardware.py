@@ -3,7 +3,7 @@
 from dataclasses import MISSING, dataclass, fields
 
 from servesim import checks
-from servesim.facts import read_records
+from servesim.facts import read_records, source
 from servesim.precision import Precision
 
 
@@ -11,7 +11,8 @@ from servesim.precision import Precision
 class Accelerator:
     """One chip. Peak figures only: how much of a peak is reached belongs to costs.py.
 
-    Raises ValueError for a figure that is not a finite number above 0.
+    Raises ValueError for a figure that is not a finite number above 0, for memory of less than
+    1e9 B (it was meant in GB), and for another field of the wrong kind.
     """
 
     name: str
@@ -25,11 +26,15 @@ class Accelerator:
     source: str  # where every number above can be looked up, and when that was done
 
     def __post_init__(self):
-        for field in ("bf16_flops", "hbm_bytes", "hbm_bytes_per_s", "link_bytes_per_s"):
+        for field in ("bf16_flops", "hbm_bytes_per_s", "link_bytes_per_s"):
             checks.above(0, **{field: getattr(self, field)})
-        for field in ("eight_bit_flops", "reported_bytes"):
-            if getattr(self, field) is not None:
-                checks.above(0, **{field: getattr(self, field)})
+        if self.eight_bit_flops is not None:
+            checks.above(0, eight_bit_flops=self.eight_bit_flops)
+        checks.at_least(10**9, **{"hbm_bytes (in bytes)": self.hbm_bytes})
+        if self.reported_bytes is not None:
+            checks.at_least(10**9, **{"reported_bytes (in bytes)": self.reported_bytes})
+        checks.kind(bool, "True", fp8=self.fp8)
+        checks.kind(str, "'H100'", name=self.name, source=self.source)
 
     @property
     def ridge(self) -> float:
@@ -76,7 +81,7 @@ _NEEDED = {"read", *(name for name, field in _FIELDS.items() if field.default is
 def _accelerator(name: str, entry: dict) -> Accelerator:
     checks.fields(entry, _NEEDED, {"read", "note", *_FIELDS})
     figures = {key: value for key, value in entry.items() if key not in ("read", "note")}
-    figures["source"] = f"{entry['source']}; read {entry['read']}"
+    figures["source"] = source(entry)
     return Accelerator(name=name, **figures)
 
 

@@ -1,5 +1,6 @@
 """The words for speed, computed from a `Run`. Arrays have one entry for each request, NaN where
-the word has no meaning: a refused request, or the pace of a single token."""
+the word has no meaning: a refused request, or the pace of a single token. What `fast.serve` does
+not record raises ValueError."""
 
 from collections.abc import Sequence
 
@@ -8,8 +9,18 @@ import numpy as np
 from servesim.record import Run
 
 
+def _needs(column: str, run: Run) -> None:
+    """Raise ValueError unless this column was recorded."""
+    if not hasattr(run, column):
+        raise ValueError(
+            f"run must have {column}, as the Run of engine.serve does (fast.serve keeps neither "
+            f"steps nor tokens), got an object of the class {type(run).__name__}"
+        )
+
+
 def wait_s(run: Run) -> np.ndarray:
     """Seconds from arrival until the first step that holds the request begins."""
+    _needs("admitted_s", run)
     return run.admitted_s - run.arrival_s
 
 
@@ -30,6 +41,7 @@ def itl_s(run: Run) -> np.ndarray:
     One entry for each such pair, ordered by request, then by time. Their mean over tokens is not
     the mean of `tpot_s` over requests: long replies count more.
     """
+    _needs("token_s", run)
     order = np.lexsort((run.token_s, run.token_request))
     same = np.diff(run.token_request[order]) == 0
     return np.diff(run.token_s[order])[same]
@@ -42,6 +54,7 @@ def user_tokens_per_s(run: Run) -> np.ndarray:
 
 def span_s(run: Run) -> float:
     """Seconds from the first arrival to the end of the last step; 0.0 when nothing was served."""
+    _needs("time_s", run)
     if not len(run.time_s):
         return 0.0
     return float(run.time_s[-1] + run.duration_s[-1] - run.arrival_s.min())
@@ -103,6 +116,7 @@ def percentile(values: np.ndarray, percent: float) -> float:
 
 def hit_rate(run: Run) -> float:
     """Share of the admitted tokens that the prefix cache held already."""
+    _needs("asked_tokens", run)
     asked = run.asked_tokens.sum()
     return float(run.hit_tokens.sum() / asked) if asked else 0.0
 
@@ -127,6 +141,7 @@ def over_time(run: Run, column: np.ndarray, edges_s: Sequence[float]) -> np.ndar
     >>> over_time(r, r.running, [0, 1, 4]).tolist()   # two steps of 1 s, then nothing
     [1.0, 0.3333333333333333]
     """
+    _needs("time_s", run)
     edges = np.asarray(edges_s, dtype=float)
     area = np.concatenate([[0], np.cumsum(column * run.duration_s)])
     moments = np.column_stack([run.time_s, run.time_s + run.duration_s]).ravel()
@@ -141,11 +156,13 @@ def rate(run: Run, count: np.ndarray, edges_s: Sequence[float]) -> np.ndarray:
 
     count  of each step, such as run.preempted or run.new_tokens; they count when it begins
     """
+    _needs("time_s", run)
     edges = np.asarray(edges_s, dtype=float)
     return np.histogram(run.time_s, bins=edges, weights=count)[0] / np.diff(edges)
 
 
 def mean(run: Run, column: np.ndarray) -> float:
     """Mean of a step's column over the time that steps take; idle time does not count."""
+    _needs("duration_s", run)
     total = run.duration_s.sum()
     return float((column * run.duration_s).sum() / total) if total else 0.0

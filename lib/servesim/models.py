@@ -7,7 +7,7 @@ from pathlib import Path
 
 from servesim import configs
 from servesim.checks import at_least, fields, kind, whole
-from servesim.facts import read_records
+from servesim.facts import read_records, source
 from servesim.precision import BF16, Precision
 
 UNQUANTISED_BYTES = 2  # B per value of what quantisation leaves in 16 bit
@@ -49,8 +49,11 @@ class Model:
     value_dim: int = 0
 
     def __post_init__(self):
+        kind(str, "'Llama-3.1-8B'", name=self.name, source=self.source)
+        kind(bool, "False", tied=self.tied, qkv_bias=self.qkv_bias, qk_norm=self.qk_norm)
         for field in ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab"):
             whole(1, **{field: getattr(self, field)})
+        whole(1, context=self.context)
         if self.heads % self.kv_heads:
             raise ValueError(f"kv_heads must divide heads ({self.heads}), got {self.kv_heads}")
         if len(self.windows) not in (0, self.layers):
@@ -234,7 +237,7 @@ class Model:
 def _model(name: str, entry: dict) -> Model:
     needed = {"source", "read", "config"}
     fields(entry, needed, {"published_params", "params_source", *needed})
-    return Model.from_config(entry["config"], name, f"{entry['source']}; read {entry['read']}")
+    return Model.from_config(entry["config"], name, source(entry))
 
 
 MODELS = read_records("models.json", _model)

@@ -5,15 +5,24 @@ A policy has three methods:
 first(waiting, now)     the sequence that is admitted next; of equals the first in the queue
 overtakes(one, other)   may `one`, which waits, push out `other`, which runs?
 admitted(sequence)      is called when a sequence is admitted
+
+It changes neither the queue nor a sequence. Of a sequence it may read (times in fs, as `now`; the
+names are not those of a Request; sequence.py has the rest):
+
+index, group            its place in order of arrival, its class of users
+arrival, admitted       when it came; when it was first admitted, None before that
+prompt, output          tokens; a policy that looks at output is an oracle, others predict it
+made, known             tokens delivered so far; prompt + made
+preempted               times that it was preempted
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from collections.abc import Sequence as Sequenced
 
 import numpy as np
 
-from servesim.checks import at_least
+from servesim.checks import above, at_least, kind, takes
 from servesim.clock import ticks
 from servesim.sequence import Sequence
 
@@ -63,6 +72,7 @@ class ShortestFirst:
 
     def __init__(self, size: Callable[[Sequence], float] | None = None):
         self.size = size or Prediction()
+        takes(1, "a function of a sequence, such as Prediction()", size=self.size)
 
     def first(self, waiting: deque[Sequence], now: int) -> Sequence:
         return min(waiting, key=self.size)
@@ -82,6 +92,7 @@ class ShortestRemaining:
 
     def __init__(self, size: Callable[[Sequence], float] | None = None):
         self.size = size or Prediction()
+        takes(1, "a function of a sequence, such as Prediction()", size=self.size)
 
     def rest(self, sequence: Sequence) -> float:
         return self.size(sequence) - sequence.made
@@ -101,15 +112,21 @@ class StrictPriority:
 
     priorities  for each group, a number: higher goes first
     preemptive  does it also push out running ones?
+
+    Raises ValueError for a group without a priority.
     """
 
     def __init__(
         self, priorities: Mapping[int, float] | Sequenced[float], *, preemptive: bool = False
     ):
+        kind(Collection, "[2, 1] or {0: 2, 7: 1}", priorities=priorities)
         self.priorities, self.preemptive = priorities, preemptive
 
     def first(self, waiting: deque[Sequence], now: int) -> Sequence:
-        return max(waiting, key=lambda s: self.priorities[s.group])
+        try:
+            return max(waiting, key=lambda s: self.priorities[s.group])
+        except LookupError:
+            raise _without("priorities", self.priorities, waiting) from None
 
     def overtakes(self, one: Sequence, other: Sequence) -> bool:
         return self.preemptive and self.priorities[one.group] > self.priorities[other.group]
@@ -128,7 +145,7 @@ class FairShare:
     Source: virtual time, as in fair queueing; for language models Sheng et al. (2024),
     arXiv:2401.00588, who count tokens.
     Left out: a group that was away comes back with the least, and may catch up at once.
-    Raises ValueError for weights that are not above 0.
+    Raises ValueError for weights that are not above 0, and for a group without one.
     """
 
     def __init__(
@@ -138,9 +155,11 @@ class FairShare:
         cost: Callable[[Sequence], float] = lambda sequence: 1,
         bound_s: float | None = None,
     ):
-        values = weights.values() if isinstance(weights, Mapping) else weights
-        if not all(0 < weight < float("inf") for weight in values):
-            raise ValueError(f"weights must be finite numbers > 0, got {weights}")
+        kind(Collection, "[3, 1] or {0: 3, 7: 1}", weights=weights)
+        for weight in weights.values() if isinstance(weights, Mapping) else weights:
+            above(0, weights=weight)
+        takes(1, "a function of a sequence", cost=cost)
+        at_least(0, bound_s=0 if bound_s is None else bound_s)
         self.weights, self.cost = weights, cost
         self.bound = None if bound_s is None else ticks(bound_s)
         self.served = Counter()
@@ -149,10 +168,18 @@ class FairShare:
         oldest = min(waiting, key=lambda s: s.arrival)
         if self.bound is not None and now - oldest.arrival > self.bound:
             return oldest
-        return min(waiting, key=lambda s: self.served[s.group] / self.weights[s.group])
+        try:
+            return min(waiting, key=lambda s: self.served[s.group] / self.weights[s.group])
+        except LookupError:
+            raise _without("weights", self.weights, waiting) from None
 
     def overtakes(self, one: Sequence, other: Sequence) -> bool:
         return False
 
     def admitted(self, sequence: Sequence) -> None:
         self.served[sequence.group] += self.cost(sequence)
+
+
+def _without(name: str, table: object, waiting: deque[Sequence]) -> ValueError:
+    groups = sorted({sequence.group for sequence in waiting})
+    return ValueError(f"{name} must hold a number for each of the groups {groups}, got {table!r}")

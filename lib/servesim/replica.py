@@ -2,11 +2,12 @@
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
+from numbers import Integral
 
-from servesim.batching import Chunked, DecodeFirst, Mixed, PrefillFirst, Static
+from servesim.batching import INF, Chunked, DecodeFirst, Mixed, PrefillFirst, Static
 from servesim.cache import Paged
-from servesim.checks import at_least, whole
+from servesim.checks import at_least, kind, whole
 from servesim.clock import SECOND, Chunk, Work, ticks
 from servesim.contiguous import Contiguous
 from servesim.order import FCFS, FairShare, ShortestFirst, ShortestRemaining, StrictPriority
@@ -22,12 +23,27 @@ Batching = Mixed | PrefillFirst | DecodeFirst | Chunked | Static
 Follow = Callable[[int, float], Request | None]
 
 
+def _check(index: int, request: Request) -> None:
+    try:
+        whole(1, prompt_tokens=request.prompt_tokens, output_tokens=request.output_tokens)
+        at_least(0, arrival_s=request.arrival_s)
+    except ValueError as error:
+        raise ValueError(f"request {index}: {error}") from None
+
+
+def _among(sequences: Collection[Sequence], wanted: str, given: Sequence) -> None:
+    """Raise ValueError unless a policy gave one of these."""
+    if given not in sequences:
+        got = f"request {given.index}, not in it" if isinstance(given, Sequence) else repr(given)
+        raise ValueError(f"{wanted}, got {got}")
+
+
 class Replica:
     """A queue, the running sequences, their cache and the policies that decide."""
 
     def __init__(
         self,
-        requests: Iterable[Request],
+        requests: list[Request],
         cache: Paged | Contiguous,
         slots: int,
         batching: Batching,
@@ -51,17 +67,14 @@ class Replica:
         self.shares: dict[Sequence, int] = {}  # tokens that each computes
         self.moving = 0  # fs of copies between card and host
         self.preempted = self.asked = self.found = 0
+        for index, request in enumerate(requests):
+            _check(index, request)
         for request in sorted(requests, key=lambda request: request.arrival_s):
             self.expect(request)
 
     def expect(self, request: Request) -> None:
         """Note a request that will arrive."""
         index = len(self.sequences)
-        try:
-            whole(1, prompt_tokens=request.prompt_tokens, output_tokens=request.output_tokens)
-            at_least(0, arrival_s=request.arrival_s)
-        except ValueError as error:
-            raise ValueError(f"request {index}: {error}") from None
         full = request.blocks[: request.prompt_tokens // self.cache.block]
         arrival = ticks(request.arrival_s)
         self.sequences.append(Sequence(index, arrival, *request[1:4], blocks=full))
@@ -86,6 +99,8 @@ class Replica:
     def ended(self, sequence: Sequence) -> None:
         following = self.follow and self.follow(sequence.index, self.now / SECOND)
         if following:
+            kind(Request, "Request(9.5, 200, 50)", **{"what follow gives": following})
+            _check(len(self.sequences), following)
             self.expect(following)
 
     def idle(self) -> None:
@@ -108,6 +123,10 @@ class Replica:
         self.shares, self.moving = {}, 0
         self.preempted = self.asked = self.found = 0
         room = self.batching.room(len(self.decoding), len(self.running))
+        if not (room == INF or isinstance(room, Integral)):
+            raise ValueError(
+                f"batching.room must give a whole number of tokens (int) or INF, got {room!r}"
+            )
         if self.batching.alone:
             self.admit(room)
             if not self.shares:
@@ -135,6 +154,7 @@ class Replica:
         while not self.cache.grow(sequence.index, tokens):
             # a static batch keeps those who are done: they go first
             victim = self.leaving.pop() if self.leaving else self.preemption.choose(self.running)
+            _among(self.running, "preemption.choose must give one of the running", victim)
             self.preempt(victim)
             if victim is sequence:
                 return False
@@ -165,6 +185,7 @@ class Replica:
         prompts = 0
         while self.waiting and room > 0:
             sequence = self.order.first(self.waiting, self.now)
+            _among(self.waiting, "order.first must give one of the queue, and leave it", sequence)
             sequence.cached = sequence.swapped or self.cache.found(sequence.blocks, sequence.known)
             sequence.prefill = self.preemption.restore.prefill(sequence)
             tokens = sequence.piece

@@ -3,8 +3,9 @@
 import csv
 import json
 import math
+import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from servesim.checks import above, whole
+from servesim.checks import above, kind, whole
 from servesim.facts import read_json
 
 YEAR_5000_S = 3030 * 365.2425 * 86_400  # after 1970; a larger time is in another unit
@@ -51,12 +52,21 @@ class Trace:
     """Requests in order of arrival, one array for each property.
 
     blocks  ids of the blocks of each prompt, where the source tells them (equal id: equal start)
+
+    Raises ValueError for what is not an array, and for arrays that are not equally long.
     """
 
     arrival_s: np.ndarray  # s since the start of the trace, (n,)
     prompt_tokens: np.ndarray  # (n,)
     output_tokens: np.ndarray  # (n,)
     blocks: tuple[tuple[int, ...], ...] | None = None
+
+    def __post_init__(self):
+        for column in ("arrival_s", "prompt_tokens", "output_tokens"):
+            values = getattr(self, column)
+            kind(np.ndarray, "np.array([1, 2, 3])", **{column: values})
+            if values.shape != (self.arrival_s.size,):
+                raise ValueError(f"{column} must have one entry for each arrival, got {values!r}")
 
     def __len__(self) -> int:
         return len(self.arrival_s)
@@ -65,6 +75,25 @@ class Trace:
         columns = (self.arrival_s, self.prompt_tokens, self.output_tokens)
         blocks = repeat(()) if self.blocks is None else self.blocks
         return map(Request, *(column.tolist() for column in columns), repeat(0), blocks)
+
+
+def listed(requests: Iterable[Request]) -> list[Request]:
+    """The requests as a list. Raises ValueError, with what is wanted, for what is no Request.
+
+    >>> listed("trace.csv")
+    Traceback (most recent call last):
+    ValueError: requests must be a Trace, such as read_trace(path), or a list of \
+Request(arrival_s, prompt_tokens, output_tokens), got 'trace.csv'
+    """
+    several = isinstance(requests, Iterable) and not isinstance(requests, str)
+    requests = list(requests) if several else [requests]
+    for request in requests:
+        if not isinstance(request, Request):
+            raise ValueError(
+                "requests must be a Trace, such as read_trace(path), or a list of "
+                f"Request(arrival_s, prompt_tokens, output_tokens), got {request!r}"
+            )
+    return requests
 
 
 def read_trace(path: str | Path) -> Trace:
@@ -83,10 +112,13 @@ def read_trace(path: str | Path) -> Trace:
     Left out: requests without output (drop failed ones first); digits below a microsecond.
     Raises ValueError, with file, line, column and value, for what it cannot read.
     """
-    path = Path(path)
-    if not path.is_file():
+    if not (isinstance(path, str | Path) and os.path.isfile(path)):
         raise ValueError(f"path must be that of a trace, got {str(path)!r}, which is no file")
-    rows = _read_jsonl(path) if path.suffix == ".jsonl" else _read_csv(path)
+    path = Path(path)
+    try:
+        rows = _read_jsonl(path) if path.suffix == ".jsonl" else _read_csv(path)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} must be CSV or JSON lines in UTF-8: {error}") from None
     if not rows:
         raise ValueError(f"{path}: no requests in this file")
     rows.sort(key=lambda row: row[0])
