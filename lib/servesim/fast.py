@@ -108,8 +108,14 @@ def _columns(requests: Trace | Iterable[Request]) -> tuple[list[int], np.ndarray
     prompt = _checked("prompt_tokens", prompt, "iu", partial(whole, 1))
     output = _checked("output_tokens", output, "iu", partial(whole, 1))
     order = np.argsort(arrival_s, kind="stable")
-    arrival = list(map(ticks, arrival_s[order].tolist()))
-    return arrival, prompt[order].astype(int), output[order].astype(int)
+    return _ticks(arrival_s[order]), prompt[order].astype(int), output[order].astype(int)
+
+
+def _ticks(seconds: np.ndarray) -> list[int]:
+    """`clock.ticks` of each, and of floats all at once; whole seconds in fs may pass 64 bits."""
+    if seconds.dtype.kind != "f":
+        return list(map(ticks, seconds.tolist()))
+    return list(map(int, np.rint(seconds.astype(float) * SECOND).tolist()))
 
 
 def _checked(name: str, values, kinds: str, check: Callable[..., None]) -> np.ndarray:

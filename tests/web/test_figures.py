@@ -24,10 +24,17 @@ def test_sentences_are_the_librarys(chapter, reader):
     assert page.locator(".live").count() == len(drawn) > 0
     for figure in drawn:
         assert note(page, figure) == figure.frame().note
+        heights = [height(page, figure)]
         inside = random.Random(1).sample(figure.grid(), min(5, len(figure.grid())))
         for where in [*corners(figure), *inside] if figure.controls else []:
             assert put(page, figure, where) == figure.frame(where).note, where
+            heights.append(height(page, figure))
+        assert max(heights) - min(heights) <= 1, "the page below moves"
     assert not reader.errors
+
+
+def height(page, figure):
+    return page.locator(f"#{figure.key}").bounding_box()["height"]
 
 
 @each_chapter
