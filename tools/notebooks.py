@@ -18,7 +18,7 @@ import nbformat
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = ROOT / "book" / "chapters"
-INSTALL = re.compile(r"(servesim\[draw\] @ git\+)https://[^\"@]+@[^\"\\]+")
+INSTALL = re.compile(r"(servesim\[draw\] @ git\+)(https://[^\"@]+)@[^\"\\]+")
 KEPT_OUTPUTS = {"text/plain"}
 KEPT_METADATA = {"tags"}
 
