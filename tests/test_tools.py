@@ -53,15 +53,17 @@ def test_a_book_is_built_again_when_its_sources_are_newer(built):
 
 
 def fake_builder(folder, monkeypatch, script):
-    """A jupyter-book of our own."""
-    (folder / "jupyter-book").write_text(f"#!/bin/sh\n{script}\n")
+    """A jupyter-book of our own; its `$2` is where it should write."""
+    find = 'while [ "$1" != --path-output ]; do shift; done'
+    (folder / "jupyter-book").write_text(f"#!/bin/sh\n{find}\n{script}\n")
     (folder / "jupyter-book").chmod(0o755)
     monkeypatch.setattr(pages.sys, "executable", str(folder / "python"))
 
 
 def test_a_build_says_where_it_is_and_replaces_the_old_pages(built, monkeypatch, capsys):
-    find = 'while [ "$1" != --path-output ]; do shift; done; mkdir -p "$2/_build/html"'
-    write = f'{find}; echo "reading intro"; echo new > "$2/_build/html/intro.html"'
+    write = (
+        'mkdir -p "$2/_build/html"; echo "reading intro"; echo new > "$2/_build/html/intro.html"'
+    )
     fake_builder(built, monkeypatch, write)
     pages.build(built)
     assert [page.name for page in pages.pages(built).iterdir()] == ["intro.html"]
@@ -77,9 +79,9 @@ def test_a_build_that_fails_says_why_and_keeps_the_old_pages(built, monkeypatch,
 
 
 def test_a_chapter_that_fails_is_shown(built, monkeypatch, capsys):
-    find = 'while [ "$1" != --path-output ]; do shift; done; mkdir -p "$2/_build/html/reports"'
-    report = 'echo "AssertionError: mine" > "$2/_build/html/reports/12_prefill.err.log"'
-    fake_builder(built, monkeypatch, f'{find}; {report}; echo "{pages.NOISE} | x"; exit 1')
+    report = 'cd "$2/_build/html/reports"; echo "AssertionError: mine" > 12_prefill.err.log'
+    script = f'mkdir -p "$2/_build/html/reports"; {report}; echo "{pages.NOISE} | x"; exit 1'
+    fake_builder(built, monkeypatch, script)
     with pytest.raises(SystemExit, match="not built"):
         pages.build(built)
     said = capsys.readouterr().out

@@ -147,7 +147,9 @@ def step(
     )
 
 
-def check_kinds(model: Model, chip: Accelerator, reach: Reach, **precisions: Precision) -> None:
+def check_kinds(
+    model: Model, chip: Accelerator, reach: Reach = IDEAL, **precisions: Precision
+) -> None:
     """Raise ValueError unless each is what the functions here take."""
     kind(Model, "models.LLAMA_3_1_8B", model=model)
     kind(Accelerator, "hardware.H100", chip=chip)

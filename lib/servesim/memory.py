@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from servesim.checks import above, at_least, kind, up_to_one, whole
-from servesim.costs import ACTIVATION_BYTES
+from servesim.costs import ACTIVATION_BYTES, check_kinds
 from servesim.hardware import Accelerator
 from servesim.models import Model
 from servesim.precision import BF16, Precision
@@ -50,9 +50,7 @@ def budget(
     >>> sum(b[1:]) == b.card
     True
     """
-    kind(Model, "models.LLAMA_3_1_8B", model=model)
-    kind(Accelerator, "hardware.H100", chip=chip)
-    kind(Precision, "precision.BF16", weights=weights)
+    check_kinds(model, chip, weights=weights)
     up_to_one(utilisation=utilisation)
     at_least(0, activations=activations, other=other)
     whole(1, tp=tp)
